@@ -197,6 +197,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/base/detail/failure_text.hpp
   stepwell/base/detail/printable.hpp
   stepwell/base/detail/status_region.hpp
+  stepwell/base/detail/wait_or_stop.hpp
   # layer 1: kernel
   stepwell/kernel/detail/average.hpp
   stepwell/kernel/detail/crc32c.hpp

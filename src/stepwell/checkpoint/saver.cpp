@@ -4,6 +4,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
+#include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
@@ -335,14 +336,7 @@ bool saver::make_room(std::size_t bytes) {
 }
 
 bool saver::wait_for_room(std::size_t bytes, clock::time_point when, const std::stop_token& stop) {
-  const std::stop_callback wake(stop, [this] {
-    { const std::lock_guard lock(core_->mutex); }  // so that the notification is not lost
-    core_->changed.notify_all();
-  });
-  std::unique_lock lock(core_->mutex);
-  const auto may_go_on = [&] { return core_->fits(bytes) || stop.stop_requested(); };
-  options().clock->wait_until(lock, core_->changed, when, may_go_on);
-  return core_->fits(bytes);
+  return detail::wait_or_stop(*options().clock, core_->mutex, core_->changed, when, stop, [&] { return core_->fits(bytes); });
 }
 
 save_outcome saver::save(snapshot taken, std::function<void()> before_commit, std::function<void(snapshot)> if_failed) {
@@ -421,11 +415,18 @@ save_backlog saver::backlog() const {
   return found;
 }
 
-std::function<void()> saver::waits_for_accepted() const {
-  return [core = core_] {
-    std::unique_lock lock(core->mutex);
-    core->changed.wait(lock, [&, last = core->accepted] { return core->ended >= last; });
+std::function<bool(clock::time_point, const std::stop_token&)> saver::waits_for_accepted() const {
+  return [core = core_](clock::time_point when, const std::stop_token& stop) {
+    std::optional<std::uint64_t> last;
+    return detail::wait_or_stop(*core->options.clock, core->mutex, core->changed, when, stop, [&] {
+      if (!last) { last = core->accepted; }
+      return core->ended >= *last;
+    });
   };
+}
+
+bool saver::wait_until_idle(clock::time_point when, const std::stop_token& stop) const {
+  return detail::wait_or_stop(*options().clock, core_->mutex, core_->changed, when, stop, [this] { return core_->is_idle(); });
 }
 
 void saver::drain() {

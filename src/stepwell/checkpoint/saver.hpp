@@ -202,11 +202,15 @@ public:
   [[nodiscard]] bool busy() const;
   /// Returns the sizes of the checkpoints that are being written or wait to be written.
   [[nodiscard]] save_backlog backlog() const;
-  /// Returns a function F. F blocks until all saves that this saver accepted before the call of F have ended: the checkpoint is durable,
-  /// the save has failed, or a newer snapshot has replaced the snapshot. F throws nothing, and may outlive the saver. If another saver
+  /// Returns a function F(when, stop). F blocks until all saves that this saver accepted before the call of F have ended: the checkpoint is
+  /// durable, the save has failed, or a newer snapshot has replaced the snapshot. F returns false if this has not happened at the time
+  /// `when` of the saver's clock, or when a stop is requested for `stop`. F throws nothing, and may outlive the saver. If another saver
   /// calls F in its `before_commit`, the checkpoint of the other saver does not exist before the checkpoints of this saver.
   /// @pre F is not called on a thread of this saver's pool.
-  [[nodiscard]] std::function<void()> waits_for_accepted() const;
+  [[nodiscard]] std::function<bool(clock::time_point, const std::stop_token&)> waits_for_accepted() const;
+  /// Blocks until no checkpoint is left to write, at most until `when`, or until a stop is requested for `stop`. Returns true if none is
+  /// left.
+  bool wait_until_idle(clock::time_point when, const std::stop_token& stop = {}) const;
   /// Blocks until no checkpoint is left to write, and until expired checkpoints are deleted.
   /// @errors The first undelivered failure.
   void drain();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/snapshot.hpp"
 
+#include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/detail/name_index.hpp"
@@ -299,10 +300,13 @@ snapshot_pool::buffer snapshot_pool::acquire() {
   return {state_, state_->take()};
 }
 
-std::optional<snapshot_pool::buffer> snapshot_pool::acquire_until(clock& source, clock::time_point when) {
-  std::unique_lock lock(state_->mutex);
-  const bool is_free = source.wait_until(lock, state_->returned, when, [this] { return state_->has_free(); });
-  return is_free ? std::optional(buffer(state_, state_->take())) : std::nullopt;
+std::optional<snapshot_pool::buffer> snapshot_pool::acquire_until(clock& source, clock::time_point when, const std::stop_token& stop) {
+  std::optional<buffer> found;
+  detail::wait_or_stop(source, state_->mutex, state_->returned, when, stop, [&] {
+    if (state_->has_free()) { found = buffer(state_, state_->take()); }
+    return found.has_value();
+  });
+  return found;
 }
 
 void snapshot_pool::when_available(std::function<void()> wake) {

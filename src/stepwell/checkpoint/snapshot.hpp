@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,8 +74,9 @@ public:
   [[nodiscard]] std::optional<buffer> try_acquire();
   /// Blocks until a buffer is free and returns it. Deadlocks if the caller already holds every buffer.
   [[nodiscard]] buffer acquire();
-  /// Blocks until a buffer is free and returns it. Returns nullopt if no buffer is free at the time `when` of the clock `source`.
-  [[nodiscard]] std::optional<buffer> acquire_until(clock& source, clock::time_point when);
+  /// Blocks until a buffer is free and returns it. Returns nullopt if no buffer is free at the time `when` of the clock `source`, or when
+  /// a stop is requested for `stop`.
+  [[nodiscard]] std::optional<buffer> acquire_until(clock& source, clock::time_point when, const std::stop_token& stop = {});
   /// Calls `wake` once, when a buffer is free: at once on the calling thread, or later on the thread that returns a buffer. This is the
   /// asynchronous form of `acquire`: call `try_acquire` in `wake` or after it. `try_acquire` may still return nullopt, because all
   /// registered callbacks are called for one free buffer, and another caller may take the buffer first. In that case, call this function

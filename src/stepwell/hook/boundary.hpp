@@ -67,8 +67,8 @@ private:
 struct boundary_state {
   std::int64_t global_step;
   variable_list variables;  ///< Variables of the model, `global_step`, and the library's own variables below `stepwell/`.
-  /// Blocks until all records (of event files and metric files) up to this step are durable. The function may be called on any thread and
-  /// at any later time. Empty if there are no records.
+  /// Blocks until all records (of event files and metric files) up to this step are durable, at most until
+  /// `session_signals::end_of_commit_waits`. The function may be called on any thread and at any later time. Empty if there are no records.
   /// @see `boundary_work::start_flush`
   std::function<void()> wait_for_records = nullptr;
   /// True if the process is about to end. The save is then not postponed.
@@ -232,8 +232,8 @@ public:
   [[nodiscard]] virtual bool is_save_due() { return false; }
 
   /// Starts to make all records that this work has written durable, without blocking on a disk. Returns a function that blocks until the
-  /// records are durable. If writing them fails, the returned function logs the failure and returns. The returned function may be called on
-  /// any thread, and may outlive this object. Returns an empty function if this work writes no records. Called when a state is saved,
+  /// records are durable, at most until `session_signals::end_of_commit_waits`. If writing them fails or takes longer, the returned function
+  /// logs this and returns. The returned function may be called on any thread, and may outlive this object. Returns an empty function if this work writes no records. Called when a state is saved,
   /// because the checkpoint is committed only after these records are durable.
   [[nodiscard]] virtual std::function<void()> start_flush() { return nullptr; }
 

@@ -51,6 +51,14 @@ public:
   void request_stop(stop_reason why = {stop_cause::requested, "requested by a hook"}) const;
   void request_stop(std::string why) const;
   [[nodiscard]] bool stop_requested() const noexcept { return control_->signals()->stop_requested(); }
+  /// Returns the time at which a wait of a hook that begins now must end, so that the session can still save its state. Never, unless a stop
+  /// was requested, the session closes, or the process is about to end. A stop during the wait makes the time earlier, see
+  /// `session_signals::wait_with_stop`.
+  [[nodiscard]] deadline end_of_waits() const { return control_->end_of_waits(); }
+  /// Returns `until`, or `end_of_waits()` if `until` never passes.
+  [[nodiscard]] deadline end_of_waits(const deadline& until) const {
+    return until.remaining() == clock::duration::max() ? end_of_waits() : until;
+  }
 
   /// Requests a save: at the next boundary, after all hooks of this step have been called, the session passes the state to `work`.
   /// @lifetime `work` must live until this boundary. Register `work` with `add_work`, too: this call keeps `work` alive, and makes the

@@ -93,6 +93,33 @@ public:
     const std::lock_guard lock(mutex_);
     return process_ends_;
   }
+  /// Sets the time within which all data must become durable after `end_process`. Called before other threads use this object.
+  void set_grace_of_process(std::optional<clock::duration> grace) noexcept { grace_ = grace; }
+  [[nodiscard]] const std::optional<clock::duration>& grace_of_process() const noexcept { return grace_; }
+  /// Returns the time at which the process ends: the grace after `end_process`. Empty if `end_process` was not called, or if no grace is
+  /// set.
+  [[nodiscard]] std::optional<clock::time_point> end_of_process() const {
+    const auto since = grace_ ? process_ends() : std::nullopt;
+    if (!since) { return std::nullopt; }
+    return *grace_ < clock::time_point::max() - *since ? *since + *grace_ : clock::time_point::max();
+  }
+  /// Returns the time until which the commit of a checkpoint waits for other files. Never, unless the process is about to end: then a
+  /// quarter of the grace is left, so that the commit itself is in time.
+  [[nodiscard]] clock::time_point end_of_commit_waits() const {
+    const auto end = end_of_process();
+    return end && *end != clock::time_point::max() ? *end - *grace_ / 4 : clock::time_point::max();
+  }
+  /// Waits with `wait(until, stop)`, which returns true when the awaited event has happened, and false at the time `until` or when a stop is
+  /// requested for `stop`. `until()` returns the time at which the wait ends; after a stop during the wait, it is called again. Returns
+  /// false if that time was reached.
+  template<class Until, class Wait>
+  bool wait_with_stop(Until until, Wait wait) const {
+    for (;;) {
+      const bool is_stopped = stop_requested();
+      if (wait(until(), is_stopped ? std::stop_token() : stop_token())) { return true; }
+      if (is_stopped || !stop_requested()) { return false; }
+    }
+  }
   /// Returns true in the first call after `end_process`; the caller should then save the state. Returns false in all other calls.
   [[nodiscard]] bool take_save_for_end() noexcept { return (bits_.fetch_and(~save_bit, std::memory_order_acq_rel) & save_bit) != 0; }
   /// Appends `plan`, the decision whether the state is saved, to the text of `why()`. Replaces an earlier plan. Has an effect only if the
@@ -221,6 +248,7 @@ private:
   stop_reason why_;
   stop_reason failed_;
   std::optional<clock::time_point> process_ends_;
+  std::optional<clock::duration> grace_;
   std::string asked_by_;
   std::vector<std::exception_ptr> failures_;
   std::vector<std::pair<std::string, std::string>> notes_;  // pairs of name and text

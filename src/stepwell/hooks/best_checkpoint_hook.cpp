@@ -223,34 +223,49 @@ public:
     return true;
   }
   /// Adds a value of a state that is no longer the current one, and saves the state if it is the best. Blocks while an earlier state is
-  /// written.
+  /// written, until a stop ends the wait; then one more copy is in memory.
   void add_snapshot(double value, const snapshot& evaluated) {
     if (!add(value, evaluated.step())) { return; }
-    save(snapshot_variables(evaluated).all, evaluated.step(), buffers_->acquire(), nullptr);
+    auto& time = *saver_->options().clock;
+    std::optional<snapshot_pool::buffer> buffer;
+    signals_->wait_with_stop([&] { return session_->end_of_waits(); },
+                             [&](const deadline& until, const std::stop_token& stop) {
+                               buffer = buffers_->acquire_until(time, until.on(time), stop);
+                               return buffer.has_value();
+                             });
+    save(snapshot_variables(evaluated).all, evaluated.step(), buffer ? std::move(*buffer) : one_more(), nullptr);
   }
 
   bool try_save(const boundary_state& state) override {
     if (!wanted_ || wanted_->step > state.global_step) { return true; }
     auto buffer = buffers_->try_acquire();
+    if (!buffer && signals_->end_of_process()) { buffer = one_more(); }
     if (!buffer) { return false; }
     // The step is later than that of `wanted_` if workers have stepped the model since the run.
     save(state.variables, state.global_step, std::move(*buffer), state.fence);
     return true;
   }
-  void wait_ready(const deadline& until, const std::stop_token& /*stop*/) override {
+  void wait_ready(const deadline& until, const std::stop_token& stop) override {
     auto& time = *saver_->options().clock;
-    if (buffers_->acquire_until(time, until.on(time))) { return; }
+    if (buffers_->acquire_until(time, until.on(time), stop) || stop.stop_requested()) { return; }
     throw deadline_exceeded_error(
         "the best state cannot be saved because an earlier save has not ended; the disk is too slow, or does not respond",
         saver_->directory());
   }
   /// Begins the save of a kept state again. A checkpoint of the session is committed after the best states before it are durable. With the
-  /// policy `warn`, a failed save does not prevent the commit.
+  /// policy `warn`, a failed save does not prevent the commit. A slow save does not prevent it if the process is about to end.
   std::function<void()> start_flush() override {
     if (!saver_->busy() && !saver_->has_failure()) { save_again(); }
     const auto known = saves_->count() + (wanted_ ? 1 : 0);
-    return [wait = saver_->waits_for_accepted(), saves = saves_, known, warns = options_.saver.on_error.only_warns(), what = what_] {
-      wait();
+    return [wait = saver_->waits_for_accepted(), saves = saves_, known, warns = options_.saver.on_error.only_warns(), what = what_,
+            signals = signals_, session_time = session_->time(), time = saver_->options().clock] {
+      const auto until = [&] { return deadline(*session_time, signals->end_of_commit_waits()).on(*time); };
+      if (!signals->wait_with_stop(until, wait)) {
+        log_warning(
+            fmt::format("best_checkpoint_hook: a checkpoint with the best {} is still being written; the process is about to end, "
+                        "so the checkpoint of the session is committed before it",
+                        what));
+      }
       if (saves->count() < known) {
         throw unavailable_error("this checkpoint is not committed, because the best state could not be copied");
       }
@@ -332,6 +347,8 @@ private:
     announce(*best_);
     pass_on(std::move(taken));
   }
+  /// Returns memory for a state that cannot wait for `buffers_`.
+  [[nodiscard]] snapshot_pool::buffer one_more() const { return snapshot_pool::on_demand(1, saver_->options().clock).acquire(); }
   /// Passes the state of a failed save to the saver again.
   void save_again() {
     if (auto state = saves_->take_unsaved()) { pass_on(std::move(*state)); }

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/detail/unset.hpp"
+#include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/boundary.hpp"
@@ -13,8 +14,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <set>
+#include <stop_token>
 #include <thread>
 
 namespace stepwell::detail {
@@ -66,6 +70,7 @@ public:
     }
     open_summaries(session);
     session.add_work(shared_from_this());
+    collect();  // an evaluation that a recovery did not wait for
     reached_ = step;
     keep_found();
     if (pending_step_ < 0 || is_pending_done_ != 0) { return; }
@@ -135,32 +140,49 @@ public:
     session.request_save(*this);
   }
 
-  /// Copies the state, and starts its evaluation.
+  /// Copies the state, and starts its evaluation. If the process is about to end, leaves the evaluation to the run that continues.
   bool try_save(const boundary_state& at) override {
-    if (pending_step_ != at.global_step || thread_.joinable()) { return true; }
+    if (pending_step_ != at.global_step || thread_.joinable() || session_->signals()->end_of_process()) { return true; }
     if (!buffers_) { buffers_ = snapshot_pool::on_demand(1, time_); }
     auto memory = buffers_->try_acquire();
     if (!memory) { return true; }  // not reached: `collect` has freed the only one
     taken_ = std::make_shared<const snapshot>(at.capture(std::move(*memory)));
-    auto started = start_thread("evaluation", [this, name = session_->name()] {
+    cancel_ = std::stop_source();
+    has_ended_ = false;
+    auto started = start_thread("evaluation", [this, cancelled = cancel_.get_token(), name = session_->name()] {
       const log_scope named(name);
       set_thread_name(options.name);
       const auto begin = now();
       try {
-        found_ = evaluate_snapshot(*taken_);
+        found_ = evaluate_snapshot(*taken_, cancelled);
       } catch (...) { failure_ = std::current_exception(); }
       took_ = now() - begin;
+      {
+        const std::lock_guard lock(mutex_);
+        has_ended_ = true;
+      }
+      ended_.notify_all();
     });
     thread_ = value_or_throw(std::move(started));
     return true;
   }
 
-  /// Waits for the evaluation, if there is one, and shows its values.
+  /// Waits for the evaluation, if there is one, and shows its values. If the wait must end earlier, `until` or because the session or the
+  /// process is about to end, drops the evaluation.
   /// @errors The failure of the evaluation. It is thrown once.
   void collect() {
+    if (thread_.joinable()) { collect(deadline::never(*time_)); }
+  }
+  void collect(const deadline& until) {
     if (!thread_.joinable()) { return; }
+    const auto end = [&] { return session_->end_of_waits(until).on(*time_); };
+    const auto wait = [&](clock::time_point when, const std::stop_token& stop) {
+      return wait_or_stop(*time_, mutex_, ended_, when, stop, [this] { return has_ended_; });
+    };
+    if (!session_->signals()->wait_with_stop(end, wait)) { return drop(); }
     thread_.join();
     const auto evaluated = std::exchange(taken_, nullptr);
+    if (cancel_.stop_requested()) { return static_cast<void>(failure_ = nullptr); }
     if (auto failure = std::exchange(failure_, nullptr)) {
       pending_step_ = -1;
       std::rethrow_exception(failure);
@@ -177,8 +199,19 @@ public:
     is_pending_done_ = 1;
   }
 
-  void drain(const deadline& /*until*/) override { collect(); }
-  /// Waits for the evaluation, because its model and its data need not outlive the session. Its values are dropped.
+  /// Waits for the evaluation before the close. @errors `deadline_exceeded_error` if the evaluation takes too long, unless the process ends.
+  void finish() {
+    collect();
+    if (!thread_.joinable() || session_->signals()->end_of_process()) { return; }
+    throw deadline_exceeded_error(
+        fmt::format("{}: the evaluation of step {} has not ended in time, so its values are missing; give the session a longer "
+                    "stop_grace_period_secs",
+                    options.name, taken_->step()));
+  }
+  void drain(const deadline& until) override {
+    if (!cancel_.stop_requested()) { collect(until); }
+  }
+  /// Waits until the current batch is evaluated, because the model and the data need not outlive the session. The values are dropped.
   void detach() override { join(); }
   void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
 
@@ -202,7 +235,18 @@ public:
 
 private:
   void join() {
+    cancel_.request_stop();
     if (thread_.joinable()) { thread_.join(); }
+  }
+  /// Ends the evaluation after its current batch. The values are lost, unless a run continues from the evaluated state, and evaluates it.
+  void drop() {
+    if (!cancel_.request_stop()) { return; }
+    const auto step = taken_->step();
+    const bool is_repeated = reached_ == step;
+    session_->log(log_level::warning,
+                  fmt::format("{}: the evaluation of step {} takes too long, and the session must go on; {}", options.name, step,
+                              is_repeated ? "a run that continues from this step evaluates it again" : "its values are lost"));
+    if (!is_repeated) { pending_step_ = -1; }
   }
   void reset() {
     std::ranges::fill(board->values, unset_number);
@@ -232,9 +276,13 @@ private:
 
   std::optional<snapshot_pool> buffers_;
   std::shared_ptr<const snapshot> taken_;
-  outcome found_;  // written by the thread, like the two members below; read after it was joined
+  std::stop_source cancel_;  // a stop is requested if the values are dropped
+  outcome found_;            // written by the thread, like the two members below; read after it was joined
   std::exception_ptr failure_;
   clock::duration took_ = {};
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;  // guarded by mutex_
   owned_thread thread_;
 };
 
@@ -274,7 +322,7 @@ void evaluations::evaluate_beside(const session_requests& session, std::int64_t 
 void evaluations::set_evaluation_of_snapshots(evaluate_snapshot_function evaluate) { state_->evaluate_snapshot = std::move(evaluate); }
 void evaluations::finish() {
   state_->board->has_session = false;
-  state_->collect();
+  state_->finish();
 }
 
 }  // namespace stepwell::detail

@@ -28,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -157,8 +158,8 @@ void update_metric(measured<Metric, Projection>& to, const Result& result) {
 
 /// Stands for the data in an evaluation without data: the evaluation function is called once, with the model only.
 struct no_batches {
-  template<class Action>
-  static std::int64_t for_each(Action&& action) {
+  template<class Action, class Stops>
+  static std::int64_t for_each(Action&& action, const Stops& /*stops*/) {
     action();
     return 1;
   }
@@ -175,28 +176,28 @@ public:
     if constexpr (data::seekable_source<given>) { begin_ = source_.position(); }
   }
 
-  /// Calls `action` with each batch. Returns the number of batches.
-  template<class Action>
-  std::int64_t for_each(Action&& action) {
+  /// Calls `action` with each batch, until `stops()`, called before each batch, returns true. Returns the number of batches.
+  template<class Action, class Stops>
+  std::int64_t for_each(Action&& action, const Stops& stops) {
     if constexpr (data::seekable_source<given>) {
       source_.seek(begin_);
-      return each_of(source_, action);
+      return each_of(source_, action, stops);
     } else if constexpr (std::invocable<given&>) {
       auto&& made = std::invoke(source_);
-      return each_of(made, action);
+      return each_of(made, action, stops);
     } else {
       static_assert(std::ranges::input_range<given&>,
                     "stepwell: the data of an evaluation is a range of batches, a seekable source, or a function that returns a source; "
                     "another source could be read only once");
       auto made = data::source(source_);
-      return each_of(made, action);
+      return each_of(made, action, stops);
     }
   }
 
 private:
-  static std::int64_t each_of(auto& source, auto& action) {
+  static std::int64_t each_of(auto& source, auto& action, const auto& stops) {
     std::int64_t count = 0;
-    for (auto* batch = source.peek(); batch != nullptr; batch = source.peek()) {
+    for (auto* batch = source.peek(); batch != nullptr && !stops(); batch = source.peek()) {
       action(std::as_const(*batch));
       ++count;
       source.advance();
@@ -230,7 +231,7 @@ public:
 
 protected:
   using evaluate_function = std::function<outcome()>;
-  using evaluate_snapshot_function = std::function<outcome(const snapshot&)>;
+  using evaluate_snapshot_function = std::function<outcome(const snapshot&, const std::stop_token&)>;
 
   evaluations(evaluate_every_options options, std::vector<std::string> names);
 
@@ -266,8 +267,11 @@ struct beside_model {
 /// a second object of the type of the model. While the training continues, a thread restores a snapshot of the state into `other` and
 /// evaluates `other`. Hooks that watch the values see them only when the next evaluation is due, so that a resumed run makes the same
 /// decisions. If the evaluation has not ended at that time, the training waits for it. The training also waits for a running evaluation
-/// before it saves a checkpoint. The close and the destruction of the session wait for it, too. A `best_checkpoint_hook` saves the state
-/// that was evaluated, not the current one. Sessions over graphs of TensorFlow cannot evaluate beside the training: they do not compile
+/// before it saves a checkpoint. The close waits for it, too. After a stop, in a close, and before the end of the process these waits are
+/// limited (see `session_requests::end_of_waits`). An evaluation that takes longer ends after its current batch, and a warning says that its
+/// values are lost; a close throws `deadline_exceeded_error`, unless the process is about to end. If the checkpoint has the evaluated state,
+/// the run that continues from it evaluates that state again. The destruction of the session waits until the current batch is evaluated.
+/// A `best_checkpoint_hook` saves the state that was evaluated, not the current one. Sessions over graphs of TensorFlow cannot evaluate beside the training: they do not compile
 /// with this option.
 /// @errors   `invalid_argument_error`, thrown by the creation of the session, if `other` is the model that the session trains.
 /// @lifetime `other` must outlive the session. No other code may use `other` until the session is closed or destroyed.
@@ -285,9 +289,9 @@ public:
       : evaluations(std::move(options), {measures.name...}),
         parts_(std::make_shared<parts>(std::move(place), std::move(batches), std::move(evaluate), std::move(measures)...)) {
     if constexpr (is_beside) {
-      set_evaluation_of_snapshots([parts = parts_](const snapshot& taken) {
+      set_evaluation_of_snapshots([parts = parts_](const snapshot& taken, const std::stop_token& cancelled) {
         stepwell::restore(parts->place.model->variables(), taken);
-        return parts->run(*parts->place.model);
+        return parts->run(*parts->place.model, [&] { return cancelled.stop_requested(); });
       });
     }
   }
@@ -312,7 +316,7 @@ public:
     } else {
       auto& raw = context.raw_session();
       [[maybe_unused]] const auto alone = detail::alone_with(raw);
-      evaluate_here(step, [&] { return parts_->run(detail::model_in(raw)); });
+      evaluate_here(step, [&] { return parts_->run(detail::model_in(raw), [] { return false; }); });
     }
   }
   void end(auto& /*session*/) { finish(); }
@@ -324,15 +328,16 @@ private:
     parts(Place where, Batches data, Evaluate function, Measures... given)
         : place(std::move(where)), batches(std::move(data)), evaluate(std::move(function)), measures(std::move(given)...) {}
 
-    /// Evaluates `model`.
-    outcome run(auto& model) {
+    /// Evaluates `model`, until `stops()` returns true between two batches.
+    outcome run(auto& model, const auto& stops) {
       std::apply([](auto&... one) { (one.metric.reset(), ...); }, measures);
-      const auto count = batches.for_each([&](const auto&... batch) {
+      const auto add = [&](const auto&... batch) {
         static_assert(std::invocable<Evaluate&, decltype(model), decltype(batch)...>,
                       "stepwell: the function of evaluate_every takes the model and a batch; without data, only the model");
         const auto& result = std::invoke(evaluate, model, batch...);
         std::apply([&](auto&... one) { (detail::update_metric(one, result), ...); }, measures);
-      });
+      };
+      const auto count = batches.for_each(add, stops);
       return {std::apply([](const auto&... one) { return std::vector<double>{one.metric.value()...}; }, measures), count};
     }
 

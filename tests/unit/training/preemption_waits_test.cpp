@@ -9,14 +9,18 @@
 #include "support/signalling_hook.hpp"
 
 #include <stepwell/base/error.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
 
 #include <csignal>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 
 namespace sw = stepwell;
 using namespace std::chrono_literals;
+using sw::test::adding_model;
 using sw::test::operation;
 using sw::test::session_rig;
 using sw::test::signalling_hook;
@@ -31,6 +35,33 @@ sw::test::adding_options preemptible(const session_rig& rig) {
   made.preemption_grace = 1s;
   return made;
 }
+
+double own_value(double value) { return value; }
+
+/// Blocks at `door`, then returns the sum of the model.
+struct evaluation_at {
+  sw::test::gate* door;
+  double operator()(const adding_model& model) const {
+    door->pass();
+    return static_cast<double>(model.sum);
+  }
+};
+
+/// A thread that moves `clock` by `length` when one more thread waits on it. If no thread begins to wait within 10 s of real time, it also
+/// opens `door`.
+class while_waiting {
+public:
+  while_waiting(std::shared_ptr<sw::manual_clock> clock, sw::clock::duration length, sw::test::gate& door)
+      : thread_([clock, length, &door, before = clock->pending()] {
+          const bool is_waited_for = clock->wait_for_pending(before + 1);
+          clock->advance(is_waited_for ? length : 10s);
+          if (!is_waited_for) { door.open(); }
+        }) {}
+  ~while_waiting() { thread_.join(); }
+
+private:
+  std::thread thread_;
+};
 
 /// A hook that takes 10 s after the signal, in the run of step `at` or in `end`.
 struct slow_hook {
@@ -86,4 +117,94 @@ TEST_CASE("a save after the end of the grace may take one more grace", "[trainin
   door.open();
   rig.pool->join();
   CHECK(rig.steps() == "0 3");
+}
+
+TEST_CASE("an evaluation beside the training that takes longer than the grace does not prevent the save", "[training][preemption]") {
+  sw::test::log_capture log;
+  session_rig rig;
+  adding_model other;
+  sw::test::gate door;
+  door.close();
+  const std::int64_t every = GENERATE(3, 2);  // the signal is in a run without an evaluation, or in one that waits for the previous one
+  CAPTURE(every);
+  auto tested = sw::evaluate_every(every, sw::beside(other), evaluation_at{&door}, sw::measure("sum", &own_value));
+  {
+    auto session = sw::monitored_training_session(rig.model, preemptible(rig), signalling_hook{4}, tested);
+    sw::test::run_until(session, 3);
+    const auto before = rig.clock->now();
+    {
+      const while_waiting mover(rig.clock, 750ms, door);
+      sw::test::run_until(session, 4);
+    }
+    session.close();
+    CHECK(rig.clock->now() - before == 750ms);
+    door.open();
+  }
+  CHECK(rig.steps() == "0 4");
+  CHECK(log.contains(sw::log_level::warning, every == 3 ? "evaluation: the evaluation of step 3" : "evaluation: the evaluation of step 2"));
+  adding_model resumed;
+  auto again = sw::evaluate_every(every, sw::beside(other), evaluation_at{&door}, sw::measure("sum", &own_value));
+  auto session = sw::monitored_training_session(resumed, preemptible(rig), again);
+  CHECK(session.global_step() == 4);
+  sw::test::run_until(session, 6);
+  if (every == 2) { CHECK(again.value("sum").step() == 4); }
+  session.close();
+}
+
+TEST_CASE("a close waits for an evaluation beside the training no longer than stop_grace_period_secs, and says so",
+          "[training][preemption]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  adding_model other;
+  sw::test::gate door;
+  door.close();
+  auto options = rig.options();
+  options.save_checkpoint_steps = 100;
+  options.stop_grace_period_secs = 4;
+  auto tested = sw::evaluate_every(3, sw::beside(other), evaluation_at{&door}, sw::measure("sum", &own_value));
+  {
+    auto session = sw::monitored_training_session(rig.model, options, tested);
+    sw::test::run_until(session, 4 - 1);
+    const auto before = rig.clock->now();
+    {
+      const while_waiting mover(rig.clock, 3s, door);
+      CHECK_THROWS_WITH(session.close(), ContainsSubstring("the evaluation of step 3 has not ended"));
+    }
+    CHECK(rig.clock->now() - before == 3s);
+    door.open();
+  }
+  CHECK(rig.steps() == "0 3");
+}
+
+TEST_CASE("a disk below best/ that takes longer than the grace does not prevent the save", "[training][preemption][best]") {
+  sw::test::log_capture log;
+  session_rig rig;
+  sw::test::gate door;
+  rig.files->before_each([&](const sw::test::event& asked) {
+    if (asked.kind == operation::write && asked.path.find("/best/") != std::string::npos) { door.pass(); }
+  });
+  door.close();
+  const bool is_waiting = GENERATE(false, true);  // whether the session already waits for the earlier best state when the signal arrives
+  CAPTURE(is_waiting);
+  {
+    auto session = sw::monitored_training_session(
+        rig.model, preemptible(rig), signalling_hook{is_waiting ? -1 : 2},
+        sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize, .saver = {.file_system = rig.files}}, &adding_model::result::loss});
+    sw::test::run_until(session, 1);
+    const auto before = rig.clock->now();
+    if (is_waiting) {
+      const sw::test::once_waiting sender(rig.clock, [] { ::raise(SIGURG); });
+      sw::test::run_until(session, 2);
+    } else {
+      sw::test::run_until(session, 2);
+    }
+    CHECK(session.should_stop());
+    const sw::test::once_waiting mover(rig.clock, [&] { rig.clock->advance(1s); });
+    CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
+    CHECK(rig.clock->now() - before == 1s);
+  }
+  rig.pool->join();
+  CHECK(rig.steps() == "0 2");
+  CHECK(log.contains(sw::log_level::warning, "the checkpoint of the session is committed before it"));
+  door.open();
 }

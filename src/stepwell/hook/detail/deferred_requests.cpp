@@ -113,18 +113,43 @@ deadline deferred_requests::deadline_after(clock::duration grace) const {
   return grace < clock::time_point::max() - now ? deadline(*clock_, now + grace) : deadline::never(*clock_);
 }
 
-std::optional<clock::time_point> deferred_requests::end_of_process() const {
-  const auto since = grace_ ? signals_->process_ends() : std::nullopt;
-  if (!since) { return std::nullopt; }
-  return *grace_ < clock::time_point::max() - *since ? *since + *grace_ : clock::time_point::max();
-}
-
 deadline deferred_requests::within_process(const deadline& until) const {
-  const auto end = end_of_process();
+  const auto end = signals_->end_of_process();
   if (!end) { return until; }
   const auto left = deadline(*clock_, *end).remaining();
-  const auto of_process = deadline_after(left > clock::duration::zero() ? left : *grace_);
+  const auto of_process = deadline_after(left > clock::duration::zero() ? left : *signals_->grace_of_process());
   return of_process.remaining() < until.remaining() ? of_process : until;
+}
+
+/// Returns the part of `grace` that is not reserved for the last save.
+clock::duration deferred_requests::without_last_save(clock::duration grace) const {
+  if (grace == clock::duration::max()) { return grace; }
+  session_metrics known;
+  report(known);
+  const auto plan = plan_preemption({.state_bytes = known.saves > 0 ? static_cast<std::uint64_t>(known.bytes_saved / known.saves) : 0,
+                                     .under_way = known.under_way,
+                                     .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
+                                     .measured_time = known.total_save_time});
+  const auto expected = 2 * plan.for_all.value_or(std::chrono::duration<double>::zero());
+  if (expected >= grace) { return clock::duration::zero(); }
+  return grace - std::max(grace / 4, std::chrono::duration_cast<clock::duration>(expected));
+}
+
+void deferred_requests::begin_close(const deadline& until) { close_waits_ = deadline_after(without_last_save(until.remaining())); }
+
+deadline deferred_requests::end_of_waits() const {
+  auto end = deadline::never(*clock_);
+  if (close_waits_) {
+    end = *close_waits_;
+  } else if (signals_->stop_requested()) {
+    end = deadline_after(without_last_save(stop_grace_));
+  }
+  if (const auto of_process = signals_->end_of_process()) {
+    const auto grace = *signals_->grace_of_process();
+    const deadline waits(*clock_, *of_process - (grace - without_last_save(grace)));
+    if (waits.remaining() < end.remaining()) { end = waits; }
+  }
+  return end;
 }
 
 void deferred_requests::save(const boundary_state& state, std::vector<boundary_work*> saves, const deadline& until) {
@@ -162,7 +187,7 @@ void deferred_requests::save(const boundary_state& state, boundary_work& work, d
 /// Returns true if the state should be saved. Returns false if the process would probably end before the save is durable. Logs the
 /// decision.
 bool deferred_requests::is_worth_saving(const boundary_state& state) {
-  const auto end = end_of_process();
+  const auto end = signals_->end_of_process();
   if (!end) { return true; }
   session_metrics known;
   report(known);

@@ -128,15 +128,17 @@ public:
   /// Removes the recorder and notifies the works, if there is a recorder.
   void end_trace() noexcept;
 
-  /// Sets the time within which all data must become durable after the process was told to end. A longer save is not begun.
-  void set_grace_of_process(std::optional<clock::duration> grace) noexcept { grace_ = grace; }
   /// Sets the time for which a save may wait for earlier saves after a stop was requested.
   void set_grace_of_stop(clock::duration grace) noexcept { stop_grace_ = grace; }
-  /// Returns the time at which the process ends, according to `set_grace_of_process`. Empty if no end was announced, or if no grace is set.
-  [[nodiscard]] std::optional<clock::time_point> end_of_process() const;
-  /// Returns `until` or `end_of_process()`: the earlier of the two. If `end_of_process()` has passed, one more grace begins, because
-  /// a process that is still alive can still save.
+  /// Returns `until` or the end of the process: the earlier of the two. If the end of the process has passed, one more grace begins,
+  /// because a process that is still alive can still save.
   [[nodiscard]] deadline within_process(const deadline& until) const;
+  /// Records that the session closes, and that the close must end at `until`.
+  void begin_close(const deadline& until);
+  /// Returns the time at which a wait that begins now must end, so that the last state can be saved after it. Never, unless a stop was
+  /// requested, the session closes, or the process is about to end. A quarter of the grace is reserved for the save, or twice
+  /// the expected duration of the save if that is longer.
+  [[nodiscard]] deadline end_of_waits() const;
 
   /// Reads the epoch of the batch at which a source stands.
   struct epoch_reader {
@@ -204,6 +206,7 @@ private:
   void save(const boundary_state& state, std::vector<boundary_work*> saves, const deadline& until);
   void save(const boundary_state& state, boundary_work& work, deadline until);
   [[nodiscard]] bool is_worth_saving(const boundary_state& state);
+  [[nodiscard]] clock::duration without_last_save(clock::duration grace) const;
   [[nodiscard]] std::vector<std::shared_ptr<boundary_work>> all_works() const;
 
   std::shared_ptr<clock> clock_;
@@ -218,8 +221,8 @@ private:
   std::vector<boundary_work*> saves_;
   std::vector<const void*> claimed_;
   std::optional<std::string> rejected_;
-  std::optional<clock::duration> grace_;
   clock::duration stop_grace_ = clock::duration::max();
+  std::optional<deadline> close_waits_;  // the end of waits; set when the session closes
   std::optional<preemption_plan> plan_;  // the most recent plan
   std::optional<rollback_request> rollback_;
   std::optional<std::string> restored_from_;

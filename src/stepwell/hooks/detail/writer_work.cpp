@@ -17,9 +17,14 @@ std::vector<pending_flush> started_flush(summary::writer& writer) { return write
 std::vector<pending_flush> started_flush(summary::metric_writer& writer) { return {writer.start_flush()}; }
 
 /// Waits for all of them. A failure does not delay the checkpoint; it is logged once.
-void wait_for(const std::vector<pending_flush>& flushes, std::atomic<bool>& is_logged) {
+void wait_for(const std::vector<pending_flush>& flushes, const session_signals& signals, const clock& time, std::atomic<bool>& is_logged) {
+  const auto until = [&] { return deadline(time, signals.end_of_commit_waits()); };
   for (const auto& flush : flushes) {
-    const auto written = flush.wait();
+    result<void> written;
+    signals.wait_with_stop(until, [&](const deadline& end, const std::stop_token& stop) {
+      written = flush.wait(end.on(flush.time()), stop);
+      return written || written.error().code != errc::deadline_exceeded;
+    });
     if (written || is_logged.exchange(true)) { continue; }
     log_warning(fmt::format("{}; checkpoints are committed without the records that this file lacks", written.error().to_string()));
   }
@@ -28,8 +33,9 @@ void wait_for(const std::vector<pending_flush>& flushes, std::atomic<bool>& is_l
 template<class Writer>
 class writer_work final : public boundary_work {
 public:
-  writer_work(std::shared_ptr<Writer> writer, const std::shared_ptr<session_signals>& signals) : writer_(std::move(writer)) {
-    writer_->on_failure([signals](const status&) { signals->notify(); });
+  writer_work(std::shared_ptr<Writer> writer, std::shared_ptr<session_signals> signals, std::shared_ptr<clock> time)
+      : writer_(std::move(writer)), signals_(std::move(signals)), time_(std::move(time)) {
+    writer_->on_failure([signals = signals_](const status&) { signals->notify(); });
   }
 
   void process_events() override {
@@ -37,19 +43,23 @@ public:
   }
   void flush(const deadline& until) override { writer_->flush(until.on(*writer_->time())); }
   std::function<void()> start_flush() override {
-    return [flushes = started_flush(*writer_), is_logged = is_failure_logged_] { wait_for(flushes, *is_logged); };
+    return [flushes = started_flush(*writer_), signals = signals_, time = time_, is_logged = is_failure_logged_] {
+      wait_for(flushes, *signals, *time, *is_logged);
+    };
   }
 
   void detach() override { writer_->detach(); }
 
 private:
   std::shared_ptr<Writer> writer_;
+  std::shared_ptr<session_signals> signals_;
+  std::shared_ptr<clock> time_;
   std::shared_ptr<std::atomic<bool>> is_failure_logged_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 template<class Writer>
 void watch(const session_requests& session, const std::shared_ptr<Writer>& writer) {
-  session.add_work_for(writer.get(), [&] { return std::make_shared<writer_work<Writer>>(writer, session.signals()); });
+  session.add_work_for(writer.get(), [&] { return std::make_shared<writer_work<Writer>>(writer, session.signals(), session.time()); });
 }
 
 }  // namespace

@@ -249,10 +249,11 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     return wait_synced(lock, target, until);
   }
 
-  result<void> wait_synced(std::unique_lock<std::mutex>& lock, std::uint64_t target, clock::time_point until) {
-    const bool is_done = wait(lock, until, [&] { return synced >= target || failure; });
+  result<void> wait_synced(std::unique_lock<std::mutex>& lock, std::uint64_t target, clock::time_point until,
+                           const std::stop_token& stop = {}) {
+    wait(lock, until, [&] { return synced >= target || failure || stop.stop_requested(); });
     if (synced >= target) { return {}; }
-    if (is_done) { return *failure; }
+    if (failure) { return *failure; }
     return too_late("flush");
   }
 
@@ -311,11 +312,17 @@ byte_queue::pending_flush::pending_flush(std::shared_ptr<core> queue, std::uint6
     : queue_(std::move(queue)), target_(target) {}
 
 /// Runs a posted task here, because in the pool it could be queued behind the job that makes this call.
-result<void> byte_queue::pending_flush::wait() const {
+result<void> byte_queue::pending_flush::wait(clock::time_point until, const std::stop_token& stop) const {
+  const std::stop_callback wake(stop, [this] {
+    { const std::lock_guard lock(queue_->mutex); }  // so that the notification is not lost
+    queue_->changed.notify_all();
+  });
   std::unique_lock lock(queue_->mutex);
   queue_->run_posted(lock);
-  return queue_->wait_synced(lock, target_, forever);
+  return queue_->wait_synced(lock, target_, until, stop);
 }
+
+const clock& byte_queue::pending_flush::time() const noexcept { return *queue_->options.time; }
 
 result<void> byte_queue::flush(clock::time_point until) {
   std::unique_lock lock(core_->mutex);

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <utility>
 
 namespace stepwell::io {
@@ -97,10 +98,14 @@ public:
   /// @lifetime May outlive the queue.
   class pending_flush {
   public:
-    /// Blocks until all bytes queued before the request are written and synced. If the task of the writer has not begun, it runs on this
-    /// thread. The function may therefore be called on a thread of the pool.
-    /// @errors The first failure of the sink, unless the bytes were synced before it.
-    [[nodiscard]] result<void> wait() const;
+    /// Blocks until all bytes queued before the request are written and synced, at most until `until`, or until a stop is requested for
+    /// `stop`. If the task of the writer has not begun, it runs on this thread. The function may therefore be called on a thread of the
+    /// pool.
+    /// @errors The first failure of the sink, unless the bytes were synced before it. `deadline_exceeded` if the work is not complete; it
+    ///         then continues.
+    [[nodiscard]] result<void> wait(clock::time_point until = forever, const std::stop_token& stop = {}) const;
+    /// Returns the clock on which `wait` waits.
+    [[nodiscard]] const clock& time() const noexcept;
     /// Returns true if no bytes were queued since the request.
     [[nodiscard]] bool is_all() const;
 

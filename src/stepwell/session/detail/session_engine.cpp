@@ -37,7 +37,7 @@ void session_engine::watch_for_end() {
   if (settings_.preemption_grace && settings_.stop_on.empty()) {
     throw invalid_argument_error("preemption_grace is given, but stop_on is empty; add a signal to stop_on, e.g. SIGTERM");
   }
-  control_.set_grace_of_process(settings_.preemption_grace);
+  control_.signals()->set_grace_of_process(settings_.preemption_grace);
   control_.set_grace_of_stop(settings_.stop_grace_period);
   if (settings_.stop_on.empty()) { return; }
   end_signals_ = value_or_throw(
@@ -463,6 +463,7 @@ run_ending session_engine::ending(const std::exception_ptr& failure) const {
 void session_engine::begin_closing() {
   settle_fence();
   closing_.emplace(close_progress{.until = grace(), .failures = {}});
+  control_.begin_close(closing_->until);
 }
 
 void session_engine::finish_close() {
