@@ -555,7 +555,6 @@ using stepwell::tagged;
 using stepwell::trace_level;
 using stepwell::values_of;
 using stepwell::version_name;
-using stepwell::wants_hook;
 }  // namespace stepwell
 
 // creation

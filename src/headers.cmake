@@ -148,7 +148,6 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/creation/detail/local_master.hpp
   # layer 7: session
   stepwell/session/detail/async_driver.hpp
-  stepwell/session/detail/async_hooks.hpp
   stepwell/session/detail/async_impl.hpp
   stepwell/session/detail/async_operations.hpp
   stepwell/session/detail/async_state.hpp

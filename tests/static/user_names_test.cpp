@@ -26,7 +26,7 @@ namespace user {
 GREEDY(abandon_awaited); GREEDY(add_metrics); GREEDY(all_finite); GREEDY(alone_with); GREEDY(any_nan); GREEDY(append_fixed);
 GREEDY(append_record); GREEDY(append_varint); GREEDY(as_duration); GREEDY(as_reference); GREEDY(as_request); GREEDY(as_score);
 GREEDY(as_shape); GREEDY(async_drive); GREEDY(async_evaluate); GREEDY(async_sleep_until); GREEDY(async_with);
-GREEDY(await_and_classify); GREEDY(await_hooks); GREEDY(backoff_of); GREEDY(base_name); GREEDY(batch_of_step);
+GREEDY(await_and_classify); GREEDY(backoff_of); GREEDY(base_name); GREEDY(batch_of_step);
 GREEDY(batch_passed_by); GREEDY(bfloat16_number); GREEDY(buffer_awaited); GREEDY(bytes_at); GREEDY(call_evaluation);
 GREEDY(calls_hooks); GREEDY(can_be_trained); GREEDY(check_apart); GREEDY(check_apart_among); GREEDY(check_apart_from);
 GREEDY(check_key); GREEDY(check_ready); GREEDY(check_retry_policy); GREEDY(check_roles); GREEDY(check_saver_options);
@@ -140,10 +140,6 @@ struct other_hook {
   void before_run(auto& /*context*/) {}
 };
 
-struct awaited_hook {
-  asio::awaitable<void> after_run(auto& /*context*/, const auto& /*values*/) { co_return; }
-};
-
 struct awaited_model {
   float weight = 0;
   asio::awaitable<result> step(point at) { co_return result{weight -= at.x}; }
@@ -252,8 +248,8 @@ void feed_a_queue() {
 
 template<class Model>
 asio::awaitable<void> await_all_of(Model& model, user::tape& tape) {
-  auto session = sw::monitored_training_session(sw::defer_start, model, sw::training_options<Model>{.checkpoint_dir = "run"},
-                                                user::awaited_hook{}, user::other_hook{});
+  auto session =
+      sw::monitored_training_session(sw::defer_start, model, sw::training_options<Model>{.checkpoint_dir = "run"}, user::other_hook{});
   co_await session.async_start();
   for (;;) {
     const auto step = co_await session.async_next(tape);

@@ -30,8 +30,9 @@ namespace stepwell::test {
 namespace asio = boost::asio;
 
 /// A hook that records every call with its step, then calls `act` (and `after` in `after_run`).
-struct scripted_hook {
-  using context_type = run_context<model_session<adding_model>>;
+template<class Model>
+struct scripted_hook_for {
+  using context_type = run_context<model_session<Model>>;
 
   std::vector<std::string>* story = nullptr;
   std::function<void(const std::string& point)> act = nullptr;
@@ -54,6 +55,7 @@ private:
   }
 };
 
+using scripted_hook = scripted_hook_for<adding_model>;
 using async_test_session = async_monitored_session<model_session<adding_model>, checkpoint_saver_hook, scripted_hook>;
 using blocking_test_session = monitored_session<model_session<adding_model>, checkpoint_saver_hook, scripted_hook>;
 using test_step = async_test_session::step_type;

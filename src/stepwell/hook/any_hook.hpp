@@ -63,7 +63,6 @@ template<class Raw, class Held>
 class held_hook final : public erased_hook<Raw> {
   using hook_type = hook_type_of<Held>;
   using request_type = request_of<hook_type, Raw>;
-  static_assert(!is_awaited<hook_type, Raw>, "stepwell: any_hook cannot hold a hook with awaited calls");
   static_assert(!conditional_hook<Held>, "stepwell: any_hook cannot hold chief_only; give chief_only an any_hook instead");
   static_assert(std::tuple_size_v<decltype(std::declval<const request_type&>().feeds())> == 0,
                 "stepwell: any_hook cannot hold a hook that feeds: feeds must be known at compile time; give that hook "
@@ -113,8 +112,7 @@ private:
 ///
 /// All hook points of the held hook are called, and the hook gets the values that it fetches. The state of the held hook is saved under the
 /// hook's own name. The phase of this hook is `Phase`, because a session must know phases at compile time; a `phase` in the type of the
-/// held hook is ignored. Three kinds of hooks cannot be held, and do not compile: a hook that feeds values, a hook with an awaitable point,
-/// and `chief_only` (give `chief_only` an `any_hook` instead).
+/// held hook is ignored. A hook that feeds values cannot be held, and neither can `chief_only`: give `chief_only` an `any_hook` instead.
 /// @cost One virtual call for each point. A session with an `any_hook` also checks in each run whether the run is traced.
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hook {

@@ -2,9 +2,6 @@
 //
 // Hooks. A hook is any movable type with at least one hook point, which is a function that the session calls: `begin`,
 // `after_create_session`, `before_run`, `after_run`, `on_error` or `end`. The points are found at compile time.
-//
-// Every point except `on_error` may be a coroutine of Boost.Asio. Such a point returns an `awaitable` of its usual return type, and the
-// session awaits it. A hook with such a point works in asynchronous sessions only (async_session.hpp).
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -64,15 +61,6 @@ concept after_create_session_hook =
 template<class Hook, class Raw>
 concept before_run_hook = requires(Hook& hook, run_context<Raw>& context) { hook.before_run(context); };
 
-/// A hook with a function `wants`. `wants` is called only if `before_run` or `after_run` of the hook is awaited. For all other hooks it has
-/// no effect. `wants` returns true if the hook takes part in the next run. If `wants` returns false, neither `before_run` nor `after_run`
-/// is called, and the step need not suspend for this hook. `wants` must be cheap and free of side effects, because it may be called more
-/// than once before a run.
-template<class Hook, class Raw>
-concept wants_hook = requires(Hook& hook, run_context<Raw>& context) {
-  { hook.wants(context) } noexcept -> std::convertible_to<bool>;
-};
-
 /// A hook with the point `on_error`, which is called for each failure of a run, of the source, of the work between two steps, of a thread
 /// of the session, or of a recovery. It is not called before the session was created for the first time. It is also called if an exception
 /// of other code ends the session. If the session is destroyed because of an exception, `failure` is null, because C++ gives no access to
@@ -90,7 +78,7 @@ namespace detail {
 template<class Hook, class Raw>
 constexpr auto request_type_of() {
   if constexpr (before_run_hook<Hook, Raw>) {
-    using returned = coro::once_awaited_t<decltype(std::declval<Hook&>().before_run(std::declval<run_context<Raw>&>()))>;
+    using returned = decltype(std::declval<Hook&>().before_run(std::declval<run_context<Raw>&>()));
     if constexpr (std::is_void_v<returned>) {
       return std::type_identity<no_request>{};
     } else if constexpr (run_request<returned>) {
@@ -218,7 +206,6 @@ struct both : Hook, Name {};
     static constexpr decltype(auto) call(auto& hook, auto&... arguments) { return hook.NAME(arguments...); }                               \
   }
 STEPWELL_HOOK_POINTS(STEPWELL_DEFINE_POINT, ;);
-STEPWELL_DEFINE_POINT(wants, "bool wants(run_context&) noexcept", context);
 
 #define STEPWELL_IS_IN(NAME, ...) NAME##_point::template is_in<Hook, Raw>
 #define STEPWELL_IS_VALID(NAME, ...) NAME##_point::template is_valid<Hook, Raw>()
@@ -234,12 +221,7 @@ inline constexpr bool has_every_point = STEPWELL_HOOK_POINTS(STEPWELL_IS_IN, &&)
 template<class Hook, class Raw>
 inline constexpr bool is_awaited = STEPWELL_HOOK_POINTS(STEPWELL_IS_AWAITED, ||);
 template<class Hook, class Raw>
-inline constexpr bool is_awaited_in_runs = STEPWELL_IS_AWAITED(before_run) || STEPWELL_IS_AWAITED(after_run);
-
-template<class Hook, class Raw>
-inline constexpr bool has_valid_wants = !is_awaited_in_runs<Hook, Raw> || STEPWELL_IS_VALID(wants);
-template<class Hook, class Raw>
-inline constexpr bool has_valid_points = STEPWELL_HOOK_POINTS(STEPWELL_IS_VALID, &&) && has_valid_wants<Hook, Raw>;
+inline constexpr bool has_valid_points = STEPWELL_HOOK_POINTS(STEPWELL_IS_VALID, &&);
 
 /// False if a hook lists variables without a name for its state. Such variables would silently not be saved.
 template<class Hook>
@@ -252,11 +234,13 @@ concept names_its_state = stateful_hook<Hook> || !requires(Hook& hook) {
 template<class Raw, class Hook>
 struct checked_hook {
   static_assert(std::move_constructible<Hook>, "stepwell: a hook must be movable");
-  static_assert(!std::is_void_v<request_of<Hook, Raw>>,
+  static_assert(
+      !is_awaited<Hook, Raw>,
+      "stepwell: a hook point returns an awaitable, but hooks are not awaited; start the work with asio::co_spawn, and look at its "
+      "outcome in a later call");
+  static_assert(is_awaited<Hook, Raw> || !std::is_void_v<request_of<Hook, Raw>>,
                 "stepwell: before_run must return void, fetch(...), run_args{fetch(...)}, or a std::optional of those");
   STEPWELL_HOOK_POINTS(STEPWELL_CHECK, ;);
-  static_assert(has_valid_wants<Hook, Raw>, "stepwell: wants exists but cannot be called as bool wants(run_context&) noexcept");
-  static_assert(!on_error_point::is_awaited<Hook, Raw>, "stepwell: on_error only observes, and cannot be awaited");
   static_assert(names_its_state<Hook>,
                 "stepwell: this hook has variables() but no name to save them under; give it `static constexpr auto state_name = \"...\"`");
   static_assert(has_any_point<Hook, Raw>, "stepwell: this is not a hook: it has none of " STEPWELL_HOOK_POINTS(STEPWELL_NAME, ", "));
@@ -274,9 +258,8 @@ struct checked_hook {
 
 /// A type that is a valid hook for sessions with the raw session type `Raw`.
 template<class Hook, class Raw>
-concept hook =
-    std::move_constructible<Hook> && detail::has_any_point<Hook, Raw> && detail::has_valid_points<Hook, Raw> &&
-    !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::on_error_point::is_awaited<Hook, Raw> && detail::names_its_state<Hook>;
+concept hook = std::move_constructible<Hook> && detail::has_any_point<Hook, Raw> && detail::has_valid_points<Hook, Raw> &&
+               !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::is_awaited<Hook, Raw> && detail::names_its_state<Hook>;
 
 /// A wrapper whose hook is called only if `is_active` is true. The phase of the wrapper is the phase of its hook.
 /// @see contract CREATE-1, CREATE-7

@@ -65,15 +65,12 @@ decltype(auto) call_hook_function(Function& function, Context& context, Values&&
     return std::invoke(function);
   }
 }
+/// Like `call_hook_function`, without a result. A function that returns an awaitable does not compile, because nobody would await it.
 template<class Function, class Context, class... Values>
-using hook_function_result =
-    decltype(detail::call_hook_function(std::declval<Function&>(), std::declval<Context&>(), std::declval<Values>()...));
-
-/// Awaits `call()` if `is_due` is true.
-/// @lifetime `call` is stored. The objects to which it refers must outlive the awaitable.
-template<class Awaitable, class Call>
-Awaitable await_if(bool is_due, Call call) {
-  if (is_due) { co_await call(); }
+void run_hook_function(Function& function, Context& context, Values&&... values) {
+  static_assert(!coro::awaited<decltype(detail::call_hook_function(function, context, std::forward<Values>(values)...))>,
+                "stepwell: the function of this hook returns an awaitable, but hooks are not awaited; start the work with asio::co_spawn");
+  static_cast<void>(detail::call_hook_function(function, context, std::forward<Values>(values)...));
 }
 
 /// The base class of the hooks in this header. The derived classes decide when the function is called.
@@ -94,19 +91,10 @@ public:
 protected:
   function_hook(Function function, State state) : function_(std::move(function)), state_(std::move(state)) { check_saved_state(state_); }
 
-  /// Calls the function if `is_due` is true. If the function of the hook returns an awaitable, `call_if` returns an awaitable, too. The
-  /// function is then called when the returned awaitable is awaited.
+  /// Calls the function if `is_due` is true.
   template<class Context, class... Values>
-  auto call_if(bool is_due, Context& context, Values&&... values) {
-    using result = hook_function_result<Function, Context, Values...>;
-    if constexpr (coro::awaited<result>) {
-      auto call = [this, &context, ... given = std::forward<Values>(values)]() mutable {
-        return detail::call_hook_function(function_, context, std::move(given)...);
-      };
-      return detail::await_if<result>(is_due, std::move(call));
-    } else {
-      if (is_due) { detail::call_hook_function(function_, context, std::forward<Values>(values)...); }
-    }
+  void call_if(bool is_due, Context& context, Values&&... values) {
+    if (is_due) { detail::run_hook_function(function_, context, std::forward<Values>(values)...); }
   }
 
   Function function_;
@@ -138,10 +126,6 @@ public:
     timer_.update_last_triggered_step(step);  // the first call is due after one period
   }
 
-  /// Returns true if the function will be called after the next run. An asynchronous session calls `wants` if the function returns an
-  /// awaitable.
-  [[nodiscard]] bool wants(auto& context) const noexcept { return is_due(context.global_step() + 1); }
-
   auto before_run(auto& context) {
     if constexpr (sizeof...(Projections) > 0) {
       is_due_ = is_due(context.global_step() + 1);
@@ -149,12 +133,12 @@ public:
     }
   }
 
-  auto after_run(auto& context, const auto& values) {
+  void after_run(auto& context, const auto& values) {
     const std::int64_t step = context.global_step();
     if constexpr (sizeof...(Projections) > 0) {
-      return call_with(std::exchange(is_due_, false) && note(step), context, values, std::index_sequence_for<Projections...>());
+      if (std::exchange(is_due_, false) && note(step)) { call_with(context, values, std::index_sequence_for<Projections...>()); }
     } else {
-      return this->call_if(is_due(step) && note(step), context);
+      this->call_if(is_due(step) && note(step), context);
     }
   }
 
@@ -169,19 +153,9 @@ private:
     return true;
   }
   template<std::size_t... I>
-  auto call_with(bool due, auto& context, const auto& values, std::index_sequence<I...>) {
-    using context_type = std::remove_reference_t<decltype(context)>;
-    using result = detail::hook_function_result<Function, context_type, decltype(values.template get<I>())...>;
-    const auto call_now = [this, &context, &values]() -> result {
-      std::tuple<decltype(values.template get<I>())...> all{values.template get<I>()...};  // braces: evaluated in order
-      return detail::call_hook_function(this->function_, context, std::get<I>(std::move(all))...);
-    };
-    if constexpr (coro::awaited<result>) {
-      // `values.get` is called only inside the lambda: if the call is not due, nothing was fetched, and `get` must not be called.
-      return detail::await_if<result>(due, call_now);
-    } else {
-      if (due) { call_now(); }
-    }
+  void call_with(auto& context, const auto& values, std::index_sequence<I...>) {
+    std::tuple<decltype(values.template get<I>())...> all{values.template get<I>()...};  // braces: evaluated in order
+    detail::run_hook_function(this->function_, context, std::get<I>(std::move(all))...);
   }
 
   std::int64_t n_ = 0;  // 0 if the period is in seconds
@@ -198,9 +172,9 @@ class every_epoch_hook : public detail::function_hook<Function, State> {
 public:
   every_epoch_hook(Function function, State state) : detail::function_hook<Function, State>(std::move(function), std::move(state)) {}
 
-  auto after_run(auto& context, const auto&) {
+  void after_run(auto& context, const auto&) {
     const auto at = context.epoch();
-    return this->call_if(at && at->is_last, context, at ? at->epoch : std::uint64_t{0});
+    this->call_if(at && at->is_last, context, at ? at->epoch : std::uint64_t{0});
   }
 };
 
@@ -210,15 +184,15 @@ class at_end_hook : public detail::function_hook<Function, State> {
 public:
   at_end_hook(Function function, State state) : detail::function_hook<Function, State>(std::move(function), std::move(state)) {}
 
-  auto end(auto& session) { return this->call_if(true, session); }
+  void end(auto& session) { this->call_if(true, session); }
 };
 
 /// Returns a hook that calls `function` once per `n` global steps: after the run that reaches or passes a multiple of `n`. A resumed run
 /// therefore calls `function` after the same steps as an uninterrupted run. `function` takes the context, the global step, or nothing. If
 /// `fetch(...)` is given, `function` takes the context and the fetched values, the fetched values alone, the context alone, or nothing:
 /// `every_n_steps(100, [](float loss) { ... }, fetch(&result::loss))`. The values are fetched only in the runs after which `function` is
-/// called. `function` may change the model; the change is part of the next checkpoint. In an asynchronous session, `function` may return an
-/// awaitable. If a `saved_state` is given, the checkpoints contain its variables.
+/// called. `function` may change the model; the change is part of the next checkpoint. If a `saved_state` is given, the checkpoints
+/// contain its variables.
 /// @errors `invalid_argument_error` if `n` is below 1, or if `saved_state` has no name or no function. If `function` throws, the run fails.
 /// @cost One division for each run.
 template<class Function, class State = detail::no_state>
@@ -251,7 +225,6 @@ template<class Function, class... Projections, class State = detail::no_state>
 /// Returns a hook that calls `function` after the step with the last batch of each epoch, in loops over a source with epochs
 /// (`data::epoch_source`, such as `data::shuffled_batches`). `function` takes the context and the number of the epoch, the number alone,
 /// the context alone, or nothing. Epochs are counted from 0. A resumed run calls `function` after the same batches as an uninterrupted run.
-/// In an asynchronous session, `function` may return an awaitable.
 /// @errors If `function` throws, the run fails.
 /// @cost In a loop over such a source, one call of its `is_last_of_epoch` for each step.
 template<class Function, class State = detail::no_state>
@@ -260,8 +233,7 @@ template<class Function, class State = detail::no_state>
 }
 
 /// Returns a hook that calls `function` once, at the close, before the last checkpoint is saved. If an exception ends the session,
-/// `function` is not called. `function` takes the session (`session_handle`), the global step, or nothing. In an asynchronous session,
-/// `function` may return an awaitable.
+/// `function` is not called. `function` takes the session (`session_handle`), the global step, or nothing.
 /// @errors `close` throws the exceptions of `function`.
 template<class Function, class State = detail::no_state>
 [[nodiscard]] at_end_hook<Function, State> at_end(Function function, State state = {}) {

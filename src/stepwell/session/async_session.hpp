@@ -112,15 +112,10 @@ private:
 /// each step. In a session with a master (`training_options::master`), a step may block until other sessions have done theirs. Such a step
 /// therefore runs on a thread of stepwell, unless `steps_on` gives an executor.
 ///
-/// **Awaitable hooks and models.** A hook point is a function of a hook that the session calls, such as `before_run`. Every hook point
-/// except `on_error` may return an `asio::awaitable` of its usual return type, and so may the model's `step`. The session awaits these
-/// awaitables in the usual order, on the executor of the caller. Each of them is a separate Asio thread of execution. All other hook points
-/// run on the same executor or thread as in a session without awaitables. A hook with an awaitable `before_run` or `after_run` may declare
-/// `bool wants(context) noexcept`. If `wants` returns false, the hook does not take part in the next run. If no hook with such a point
-/// takes part in a step, the step costs no more than in a session without awaitables. A cancellation is forwarded to an awaited
-/// `before_run` and to an awaited `step`. If one of them then ends with `operation_aborted`, the step is not done, and the session does not
-/// treat this as a failure. All other hook points run to their end. In a session with a master, a step fails with `invalid_argument_error`
-/// if the model's `step` or a hook point of the step has to be awaited.
+/// **Awaitable models.** The model's `step` may return an `asio::awaitable` of its usual return type. The session awaits it on the executor
+/// of the caller, as a separate Asio thread of execution. The hooks of this step run on the same executor or thread as those of other steps;
+/// hooks are never awaited. A cancellation is forwarded to the awaited `step`. If it then ends with `operation_aborted`, the step is not
+/// done, and the session does not treat this as a failure. In a session with a master, an awaited step fails with `invalid_argument_error`.
 ///
 /// **Cancellation.** Terminal, partial and total cancellation have the same effect. An operation that has done nothing yet ends with a
 /// `boost::system::system_error` of `operation_aborted`. The result of a completed step, save, snapshot or close is delivered in spite of a
@@ -132,8 +127,8 @@ private:
 /// `end` of the hooks, makes no last checkpoint, and does not wait for pending I/O. A pending operation ends with `operation_aborted`. If
 /// some work of the session runs on another thread at that moment, the destructor blocks until this work has ended, because the work uses
 /// the model and the hooks. The destructor also requests the session's threads to stop, and joins them. The destructor does not wait for an
-/// awaited hook point or `step` that has not ended. Internal state, which outlives the session, keeps the hooks and the batch alive until
-/// that coroutine has ended. The caller must keep the model and the source alive until then. Pending writes are finished in the background,
+/// awaited `step` that has not ended. Internal state, which outlives the session, keeps the hooks and the batch alive until that coroutine
+/// has ended. The caller must keep the model and the source alive until then. Pending writes are finished in the background,
 /// and the directory of the checkpoints stays locked until they are done. `release_handle` returns a handle that reports when the directory
 /// is released. To end a session after an error and to wait until the directory is released, use `async_abandon` or `async_with`.
 ///

@@ -60,9 +60,6 @@ private:
 template<raw_session Raw, class... Held>
 class monitored_session {
   using core_type = session_impl<Raw, Held...>;
-  static_assert(!core_type::awaits_hooks(),
-                "stepwell: a hook with awaited calls needs an asynchronous session: "
-                "monitored_training_session(defer_start, ...)");
 
 public:
   using raw_type = Raw;

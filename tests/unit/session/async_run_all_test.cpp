@@ -73,12 +73,6 @@ auto result_of(Awaitable work) {
   return result.get();
 }
 
-/// Appends the step to `steps`, after it has suspended once.
-asio::awaitable<void> append_later(std::vector<std::int64_t>& steps, std::int64_t step) {
-  co_await asio::post(asio::use_awaitable);
-  steps.push_back(step);
-}
-
 }  // namespace
 
 TEST_CASE("async_run_all does what run_all does", "[session][async][run_all]") {
@@ -117,32 +111,20 @@ TEST_CASE("hooks made of functions are called in asynchronous sessions at the sa
   CHECK(steps == std::vector<std::int64_t>{2, -3, 4, 6, -6, 600});
 }
 
-TEST_CASE("the functions of hooks may be awaited", "[session][async][function_hooks]") {
-  batch_model model;
-  std::vector<std::int64_t> steps;
-  const auto later = [&](std::int64_t sign) {
-    return [&steps, sign](auto& context) { return append_later(steps, sign * context.global_step()); };
-  };
-  const auto with_value = [&steps](std::int64_t batches) { return append_later(steps, 1000 + batches); };
-  sw::async_monitored_session session(sw::session_settings(), model, sw::every_n_steps(2, later(1)), sw::every_epoch(later(-1)),
-                                      sw::every_n_steps(4, with_value, sw::fetch(&batch_model::batches)), sw::at_end(later(100)));
-  auto batches = batches_of_ten(2);
-  CHECK(result_of(whole_loop(session, batches)).steps == 6);
-  CHECK(steps == std::vector<std::int64_t>{2, -3, 4, 1004, 6, -6, 600});
-}
-
-TEST_CASE("the awaited function of every_n_steps takes an optional value", "[session][async][function_hooks][optional]") {
+TEST_CASE("the function of every_n_steps takes an optional value in an asynchronous session",
+          "[session][async][function_hooks][optional]") {
   batch_model model;
   std::vector<std::int64_t> seen;
   const auto fourth = [](const batch_model& now) { return now.batches % 4 == 0 ? std::optional(now.batches) : std::nullopt; };
-  const auto note = [&seen](std::optional<std::int64_t> value) { return append_later(seen, value.value_or(-1)); };
+  const auto note = [&seen](std::optional<std::int64_t> value) { seen.push_back(value.value_or(-1)); };
   sw::async_monitored_session session(sw::session_settings(), model, sw::every_n_steps(2, note, sw::fetch(fourth)));
   auto batches = batches_of_ten(3);
   CHECK(result_of(whole_loop(session, batches)).steps == 9);
   CHECK(seen == std::vector<std::int64_t>{-1, 4, -1, 8});
 }
 
-TEST_CASE("awaited functions are called after a time, and their state is saved and restored", "[session][async][function_hooks]") {
+TEST_CASE("in an asynchronous session functions are called after a time, and their state is saved and restored",
+          "[session][async][function_hooks]") {
   const log_capture log;
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::manual_clock>();
@@ -151,11 +133,7 @@ TEST_CASE("awaited functions are called after a time, and their state is saved a
   const auto seven_steps = [&] {
     std::vector<std::int64_t> timed(5, 0);  // the first elements are the steps of the calls; their number is `count`
     std::int64_t count = 0;
-    std::vector<std::int64_t> ignored;
-    const auto note = [&](auto& context) {
-      timed.at(static_cast<std::size_t>(count++)) = context.global_step();
-      return append_later(ignored, 0);
-    };
+    const auto note = [&](auto& context) { timed.at(static_cast<std::size_t>(count++)) = context.global_step(); };
     const auto state = [&] { return sw::variables({{"timed", timed}, {"count", count}}); };
     auto session = sw::monitored_training_session(sw::defer_start, model, options, sw::every(30s, note, sw::saved_state{"timed", state}));
     auto batches = batches_of_ten();

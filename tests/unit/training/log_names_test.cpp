@@ -82,10 +82,6 @@ struct logging_thread_hook {
 };
 
 /// An awaited hook: a session with such a hook calls all hooks in another way.
-struct awaited_begin_hook {
-  boost::asio::awaitable<void> begin() { co_return; }
-};
-
 struct named_rig {
   session_way way = GENERATE(session_way::blocking, session_way::awaited);
   temporary_directory directory;
@@ -242,7 +238,7 @@ TEST_CASE("options are checked, and a failed close is logged, with the name of t
   }
 }
 
-TEST_CASE("hooks of a session that awaits other hooks log with its name at the creation", "[training][log][async]") {
+TEST_CASE("hooks of an asynchronous session log with its name at the creation", "[training][log][async]") {
   temporary_directory best;
   named_rig rig;
   const auto train_anew = [&] {
@@ -250,7 +246,7 @@ TEST_CASE("hooks of a session that awaits other hooks log with its name at the c
     rig.options.checkpoint_dir.clear();
     blind_source source;
     train_awaited(model, rig.options, source, 0, sw::best_checkpoint_hook{{.directory = best.path()}, &flat_model::result::loss},
-                  awaited_begin_hook(), sw::stop_at_step(2));
+                  sw::stop_at_step(2));
   };
   train_anew();
   train_anew();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A static set of hooks, sorted by phase at compile time. A point that a hook lacks generates no code. Awaited points are called by
-// `awaited_hooks`.
+// A static set of hooks, sorted by phase at compile time. A point that a hook lacks generates no code.
 #pragma once
 
 #include "stepwell/hook/detail/run_trace.hpp"
@@ -59,9 +58,6 @@ struct conditional_request {
   }
 };
 
-template<class Raw, class... Held>
-class awaited_hooks;
-
 }  // namespace detail
 
 /// The hooks of one session over `Raw`.
@@ -76,9 +72,6 @@ class hook_set {
   using hook_at = detail::hook_type_of<held_at<I>>;
   template<class Point, std::size_t I>
   static constexpr bool has = Point::template is_in<hook_at<I>, Raw>;
-  template<std::size_t I>
-  static constexpr bool is_awaited_in_runs = detail::is_awaited_in_runs<hook_at<I>, Raw>;
-  friend class detail::awaited_hooks<Raw, Held...>;
 
 public:
   explicit hook_set(Held... given) : hook_set({static_cast<void*>(std::addressof(given))...}, indices) {}
@@ -86,19 +79,6 @@ public:
   /// Returns true if a hook may request options of a run, and thus a trace. If not, only runs whose caller passes options contain code for
   /// tracing.
   static consteval bool may_trace() { return (detail::requests_options<detail::hook_type_of<Held>, Raw> || ...); }
-  /// Returns true if a point of a hook is awaited. Such a set works in asynchronous sessions only.
-  static consteval bool awaits() { return (detail::is_awaited<detail::hook_type_of<Held>, Raw> || ...); }
-  /// Returns true if a hook has a point that is called in runs and awaited.
-  static consteval bool awaits_in_runs() { return (detail::is_awaited_in_runs<detail::hook_type_of<Held>, Raw> || ...); }
-
-  /// Determines which hooks that are awaited in runs take part in the next run. Returns true if at least one does. Called before each run;
-  /// until the first call none of them takes part.
-  bool ask_whether_to_await([[maybe_unused]] run_context<Raw>& context) noexcept {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return (static_cast<int>(this->template note_wish<I>(context)) | ... | 0) != 0;  // no short circuit: all hooks are called
-    }(indices);
-  }
-
   /// Returns the first hook of type `Hook`, in the order of calls.
   template<class Hook>
   [[nodiscard]] Hook& get() {
@@ -215,7 +195,7 @@ private:
   struct request_kind {
     using wanted = detail::request_of<hook_at<I>, Raw>;
     static constexpr bool is_asked = has<detail::before_run_point, I> && Choice::template chooses<hook_at<I>>;
-    static constexpr bool is_conditional = is_asked && (detail::conditional_hook<held_at<I>> || is_awaited_in_runs<I>);
+    static constexpr bool is_conditional = is_asked && detail::conditional_hook<held_at<I>>;
     using type =
         std::conditional_t<!is_asked, detail::no_request, std::conditional_t<is_conditional, detail::conditional_request<wanted>, wanted>>;
   };
@@ -230,7 +210,7 @@ private:
   }
   template<std::size_t I, class Choice, bool Traced>
   [[gnu::always_inline]] constexpr request_at<I, Choice> ask(run_context<Raw>& context) {
-    if constexpr (!request_kind<I, Choice>::is_asked || is_awaited_in_runs<I>) {
+    if constexpr (!request_kind<I, Choice>::is_asked) {
       return {};
     } else if constexpr (request_kind<I, Choice>::is_conditional) {
       if (!is_active<I>()) { return {}; }
@@ -248,7 +228,7 @@ private:
   template<std::size_t I, class Choice, bool Traced, class Request, class Outcome>
   [[gnu::always_inline]] constexpr void tell(run_context<Raw>& context, const Request& request, const Raw& raw, const Outcome& outcome,
                                              const run_info& how) {
-    if constexpr (has<detail::after_run_point, I> && Choice::template chooses<hook_at<I>> && !is_awaited_in_runs<I>) {
+    if constexpr (has<detail::after_run_point, I> && Choice::template chooses<hook_at<I>>) {
       if (!is_active<I>()) { return; }
       const values_of<hook_at<I>, Raw> values(raw, outcome, request.pack(), how);
       static_assert(std::is_void_v<decltype(at<I>().after_run(context, values))>, "stepwell: after_run must return void");
@@ -279,17 +259,6 @@ private:
     }
   }
 
-  template<std::size_t I>
-  bool note_wish([[maybe_unused]] run_context<Raw>& context) noexcept {
-    if constexpr (is_awaited_in_runs<I>) {
-      wanted_[I] = is_active<I>();
-      if constexpr (has<detail::wants_point, I>) { wanted_[I] = wanted_[I] && at<I>().wants(context); }
-      return wanted_[I];
-    } else {
-      return false;
-    }
-  }
-
   template<class Hook, std::size_t... I>
   static constexpr std::size_t index_of(std::index_sequence<I...>) {
     std::size_t found = sizeof...(Held);
@@ -297,13 +266,7 @@ private:
     return found;
   }
 
-  struct no_wishes {};
-  using wishes = std::array<bool, sizeof...(Held)>;
-
   places_of<std::index_sequence_for<Held...>> held_;
-  // which hooks that are awaited in runs take part in this run
-  [[no_unique_address]] std::conditional_t<(detail::is_awaited_in_runs<detail::hook_type_of<Held>, Raw> || ...), wishes, no_wishes>
-      wanted_{};
 };
 
 }  // namespace stepwell

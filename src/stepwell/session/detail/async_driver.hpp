@@ -14,30 +14,6 @@
 
 namespace stepwell::detail {
 
-/// Returns true if `what` calls hooks.
-constexpr bool calls_hooks(piece what) { return what == piece::begin_hooks || what == piece::notify_created || what == piece::end_hooks; }
-
-/// Calls the hooks of a session that awaits some of them.
-template<class Async>
-asio::awaitable<void> await_hooks(Async& self, piece what) {
-  using core_type = typename Async::core_type;
-  using hooks_type = typename core_type::awaited_hooks;
-  auto& core = self.core();
-  if (what == piece::begin_hooks) {
-    typename hooks_type::beginning hooks(core.hooks());
-    co_await self.call_hooks(hooks, execution_place::pool, cancellation_mode::deferred);
-    co_return;
-  }
-  session_handle<typename core_type::raw_type> handle(core.raw(), core.control());
-  if (what == piece::notify_created) {
-    typename hooks_type::creation hooks(core.hooks(), handle, core.threads());
-    co_await self.call_hooks(hooks, execution_place::pool, cancellation_mode::deferred);
-  } else {
-    typename hooks_type::ending hooks(core.hooks(), handle, core.failures_of_closing());
-    co_await self.call_hooks(hooks, execution_place::pool, cancellation_mode::deferred);
-  }
-}
-
 template<class Async>
 execution_place place_of(Async& self, piece what) {
   switch (what) {
@@ -64,8 +40,6 @@ asio::awaitable<void> execute(Async& self, Attempt& attempt, action next, bool i
     co_await self.wait_until(next.until);
   } else if (next.type == action::kind::yield) {
     co_await self.yield();
-  } else if (Async::core_type::awaits_hooks() && calls_hooks(next.what)) {
-    co_await detail::await_hooks(self, next.what);
   } else if (is_awaited_step) {
     co_await attempt.take_awaited();
   } else {

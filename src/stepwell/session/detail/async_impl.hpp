@@ -10,7 +10,6 @@
 #include "stepwell/coro/detail/async_event.hpp"
 #include "stepwell/coro/detail/helper_threads.hpp"
 #include "stepwell/coro/detail/offloaded_call.hpp"
-#include "stepwell/session/detail/async_hooks.hpp"
 #include "stepwell/session/detail/async_state.hpp"
 
 #include <boost/asio/awaitable.hpp>
@@ -114,13 +113,6 @@ public:
     } catch (...) { failure = std::current_exception(); }
     throw_if_abandoned();
     if (failure) { std::rethrow_exception(failure); }
-  }
-  /// Calls one hook point, such as `after_run`, of all hooks in order. Calls that are not awaited run in `where`.
-  template<class Visit>
-  asio::awaitable<void> call_hooks(Visit& hooks, execution_place where, cancellation_mode mode) {
-    auto call = [this, where](auto& function) { return this->run_on(where, function); };
-    auto await = [this, mode](asio::awaitable<void> theirs) { return this->await_user(std::move(theirs), mode); };
-    co_await detail::visit_each(hooks, call, await);
   }
 
   /// Waits until `when`, or until a stop is requested. @cancel Ends only the wait.

@@ -209,11 +209,10 @@ asio::awaitable<snapshot> snapshot_awaited(std::shared_ptr<Async> self, std::opt
 template<class Async, class Run>
 asio::awaitable<nothing> take_run_within_step(Async& self, Run& run) {
   auto& core = self.core();
-  const bool is_awaited = detail::must_await_run<Run::is_awaited>(core, 1);
-  if (is_awaited) {
+  if constexpr (Run::is_awaited) {
     const auto done = co_await detail::take_run_awaited(self, run, 1);
     if (!done) { coro::throw_aborted(); }
-  } else if constexpr (!Run::is_awaited) {
+  } else {
     auto call = [&core, &run] { run.value.emplace(Run::take(core, 1, run.given)); };
     co_await self.run_on(self.place_of_steps(), call);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step in which the model or hooks are awaited, and the attempts of a loop, a run and a step function that may take such steps.
+// A step in which the model is awaited, and the attempts of a loop, a run and a step function that may take such steps.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -58,10 +58,8 @@ template<class Async, class Caller, class... Args>
 auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... args)
     -> asio::awaitable<std::optional<extracted<std::remove_cvref_t<decltype(self.core().raw())>, Caller>>> {
   using raw_type = std::remove_cvref_t<decltype(self.core().raw())>;
-  using core_type = typename Async::core_type;
-  using hooks_type = typename core_type::awaited_hooks;
   using choice = typename Caller::hook_choice;
-  constexpr bool traced = core_type::may_trace() || Caller::has_options;
+  constexpr bool traced = Async::core_type::may_trace() || Caller::has_options;
   auto& core = self.core();
   auto& raw = core.raw();
   auto stage = step_stage::before_run;
@@ -75,9 +73,10 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     trace_of_run<traced> trace(core.control());
     trace.before_hooks(caller);
     core.begin_run();
-    typename hooks_type::template before_run_calls<choice, traced> before_run_calls(core.hooks(), context);
-    co_await self.call_hooks(before_run_calls, self.place_of_steps(), cancellation_mode::forwarded);
-    const stepwell::run_request order(caller, before_run_calls.take());
+    std::optional<decltype(core.hooks().template before_run<choice, traced>(context))> asked;
+    auto ask = [&] { asked.emplace(core.hooks().template before_run<choice, traced>(context)); };
+    co_await self.run_on(self.place_of_steps(), ask);
+    const stepwell::run_request order(caller, std::move(*asked));
     trace.before_run(order);
     stage = step_stage::run;
     [[maybe_unused]] const auto fed = detail::feed_into(raw, order);
@@ -86,10 +85,8 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     stage = step_stage::after_run;
     context.come_to(outcome->step_after);
     trace.after_run(order);
-    const run_info how{&order.options(), &order.metadata()};
-    typename hooks_type::template after_run_calls<choice, traced> after_run_calls(core.hooks(), context, order.hooks(), raw, *outcome, how);
-    co_await self.call_hooks(after_run_calls, self.place_of_steps(), cancellation_mode::deferred);
-    core.end_run(outcome->step_after);
+    auto tell = [&] { core.template finish<traced>(context, order, *outcome, outcome->step_after); };
+    co_await self.run_on(self.place_of_steps(), tell);
     trace.after_hooks(order);
     taken.emplace(detail::extract_result(caller, std::as_const(raw), *outcome, outcome->step_after));
   } catch (...) { failure = std::current_exception(); }
@@ -151,8 +148,7 @@ asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& o
   outcome = classify(report);
 }
 
-/// A step of an asynchronous loop. In addition to `step_attempt`: `must_await()` returns true if the model or a hook requires that the next
-/// step is awaited; hooks decide anew at each call. `take_awaited()` is the awaited form of `take`, and throws `cancelled` if it was
+/// A step of an asynchronous loop. In addition to `step_attempt`: `must_await()` returns true if the model's step is awaited. `take_awaited()` is the awaited form of `take`, and throws `cancelled` if it was
 /// cancelled before the step was done.
 template<class Step, class Async, class Holder>
 class async_loop_attempt final : public loop_attempt<Step, typename Async::core_type, Holder&> {
@@ -166,9 +162,9 @@ public:
     this->place = self.place;
   }
 
-  bool must_await() { return detail::must_await_run<base::is_awaited>(this->core_, this->place.attempt); }
+  [[nodiscard]] static bool must_await() noexcept { return base::is_awaited; }
   asio::awaitable<void> take_awaited() {
-    if constexpr (base::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
+    if constexpr (base::is_awaited) {
       auto classify = [this](auto& report) { return detail::classify(this->core_, report); };
       auto step = detail::take_step_awaited(self_, this->source_.cursor(), this->place, this->step);
       co_await detail::await_and_classify(self_, std::move(step), this->outcome, classify);
@@ -201,9 +197,9 @@ public:
     this->outcome = so_far;
   }
 
-  bool must_await() { return detail::must_await_run<Run::is_awaited>(this->core_, this->place.attempt); }
+  [[nodiscard]] static bool must_await() noexcept { return Run::is_awaited; }
   asio::awaitable<void> take_awaited() {
-    if constexpr (Run::is_awaited || Async::core_type::awaits_hooks_in_runs()) {
+    if constexpr (Run::is_awaited) {
       auto classify = [this](auto& report) {
         try {
           return report();

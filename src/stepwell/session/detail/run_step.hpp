@@ -363,13 +363,6 @@ protected:
 
 // ---- The fast path of asynchronous sessions: an awaited function calls it first.
 
-/// Returns true if the next run is awaited. Asks the hooks in any case, because they record whether they take part in the run.
-template<bool AwaitsModel, class Core>
-[[gnu::always_inline]] inline bool must_await_run(Core& core, int attempt) {
-  const bool hooks_await = core.must_await_hooks(attempt);
-  return AwaitsModel || hooks_await;
-}
-
 /// Does the next step inline, without its boundary, unless it has to be awaited.
 template<class Step, class Core, class Source>
 [[gnu::noinline]] step_outcome take_next_apart(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
@@ -380,7 +373,6 @@ template<class Step, class Async, class Holder>
   if constexpr (loop_attempt<Step, typename Async::core_type, Holder&>::is_awaited) {
     return step_outcome::not_taken;
   } else {
-    if (self.core().must_await_hooks(self.place.attempt)) { return step_outcome::not_taken; }
     return detail::take_next_apart(self.core(), holder, self.place, step);
   }
 }
@@ -397,7 +389,6 @@ template<class Async, class Run>
   if constexpr (Run::is_awaited) {
     return step_outcome::not_taken;
   } else {
-    if (self.core().must_await_hooks(1)) { return step_outcome::not_taken; }
     return detail::take_run_apart(self.core(), run);
   }
 }

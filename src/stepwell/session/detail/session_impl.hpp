@@ -26,7 +26,6 @@ template<raw_session Raw, class... Held>
 class session_impl final : public session_engine {
 public:
   using raw_type = Raw;
-  using awaited_hooks = detail::awaited_hooks<Raw, Held...>;
 
   session_impl(session_settings settings, std::optional<Raw> raw, detail::raw_maker<Raw> maker, Held... hooks)
       : session_engine(std::move(settings), raw.has_value(), may_trace()), maker_(std::move(maker)), raw_(std::move(raw)),
@@ -34,23 +33,10 @@ public:
 
   /// Returns true if a hook of this session may request a trace.
   static consteval bool may_trace() { return hook_set<Raw, Held...>::may_trace(); }
-  /// Returns true if points of hooks are awaited; the second function, if such points are called in runs. @see hook_set
-  static consteval bool awaits_hooks() { return hook_set<Raw, Held...>::awaits(); }
-  static consteval bool awaits_hooks_in_runs() { return hook_set<Raw, Held...>::awaits_in_runs(); }
 
   [[nodiscard]] Raw& raw() noexcept { return *raw_; }
   [[nodiscard]] bool has_raw() const noexcept override { return raw_.has_value(); }
   [[nodiscard]] auto& hooks() noexcept { return hooks_; }
-
-  /// Returns true if a hook requires that the next run is awaited.
-  [[nodiscard]] bool must_await_hooks([[maybe_unused]] int attempt) {
-    if constexpr (awaits_hooks_in_runs()) {
-      run_context<Raw> context(*raw_, control_, attempt);
-      return hooks_.ask_whether_to_await(context);
-    } else {
-      return false;
-    }
-  }
 
   /// Returns true if the boundary has anything to do.
   [[nodiscard, gnu::always_inline]] bool boundary_due() const noexcept { return is_boundary_due(may_trace()); }
@@ -89,12 +75,6 @@ public:
     state_.to_within_step(detail::session_phase::ready);
   }
 
-  /// Begins closing, and returns the collector of its failures, for a driver that awaits `end` of the hooks.
-  [[nodiscard]] detail::error_collector& failures_of_closing() {
-    begin_closing();
-    return closing_->failures;
-  }
-
 private:
   [[nodiscard]] std::int64_t raw_step() const noexcept override { return raw_->global_step(); }
   [[nodiscard]] variable_list raw_variables() override { return raw_->variables(); }
@@ -114,14 +94,10 @@ private:
   }
 
   [[nodiscard]] variable_list hook_variables() override { return hooks_.state(); }
-  void begin_hooks() override {
-    if constexpr (!awaits_hooks()) { hooks_.template call<detail::begin_point>(); }
-  }
+  void begin_hooks() override { hooks_.template call<detail::begin_point>(); }
   void notify_created() override {
-    if constexpr (!awaits_hooks()) {
-      session_handle<Raw> handle(*raw_, control_);
-      hooks_.template call<detail::after_create_session_point>(handle, threads_);
-    }
+    session_handle<Raw> handle(*raw_, control_);
+    hooks_.template call<detail::after_create_session_point>(handle, threads_);
   }
   void notify_failure(const std::exception_ptr& failure, int attempt) noexcept override {
     run_context<Raw> context(*raw_, control_, attempt);
@@ -131,11 +107,9 @@ private:
     session_handle<Raw> handle(*raw_, control_);
     return hooks_.save_now(handle);
   }
-  void end_hooks([[maybe_unused]] detail::error_collector& failures) override {
-    if constexpr (!awaits_hooks()) {
-      session_handle<Raw> handle(*raw_, control_);
-      hooks_.end(handle, failures);
-    }
+  void end_hooks(detail::error_collector& failures) override {
+    session_handle<Raw> handle(*raw_, control_);
+    hooks_.end(handle, failures);
   }
 
   detail::raw_maker<Raw> maker_;
