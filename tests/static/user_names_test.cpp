@@ -28,7 +28,7 @@ GREEDY(append_record); GREEDY(append_varint); GREEDY(as_duration); GREEDY(as_ref
 GREEDY(as_shape); GREEDY(async_drive); GREEDY(async_evaluate); GREEDY(async_sleep_until); GREEDY(async_with);
 GREEDY(await_and_classify); GREEDY(backoff_of); GREEDY(base_name); GREEDY(batch_of_step);
 GREEDY(batch_passed_by); GREEDY(bfloat16_number); GREEDY(buffer_awaited); GREEDY(bytes_at); GREEDY(call_evaluation);
-GREEDY(calls_hooks); GREEDY(can_be_trained); GREEDY(check_apart); GREEDY(check_apart_among); GREEDY(check_apart_from);
+GREEDY(can_be_trained); GREEDY(check_apart); GREEDY(check_apart_among); GREEDY(check_apart_from);
 GREEDY(check_key); GREEDY(check_ready); GREEDY(check_retry_policy); GREEDY(check_roles); GREEDY(check_saver_options);
 GREEDY(check_uninitialized); GREEDY(check_variable_names); GREEDY(checkpoint_exists); GREEDY(checkpoints_iterator);
 GREEDY(chief_only); GREEDY(choose_cadence); GREEDY(classify); GREEDY(classify_failed_run); GREEDY(classify_failed_step_fn);

@@ -31,7 +31,7 @@ public:
 
   /// Runs steps and the hooks around them on `executor`, one at a time, so that the executor of the caller stays responsive. By default
   /// they run on the executor of the caller, and occupy a thread of this executor during a step. In a session with a master, they run on a
-  /// thread of the library by default. Hooks and models that are awaited always run on the executor of the caller.
+  /// thread of the library by default. A model's step that is awaited always runs on the executor of the caller.
   /// @lifetime The execution context of `executor` must outlive the session, or it must destroy posted functions that it does not run.
   async_options& steps_on(executor_type executor) {
     compute_ = std::move(executor);

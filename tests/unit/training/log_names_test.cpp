@@ -81,7 +81,6 @@ struct logging_thread_hook {
   }
 };
 
-/// An awaited hook: a session with such a hook calls all hooks in another way.
 struct named_rig {
   session_way way = GENERATE(session_way::blocking, session_way::awaited);
   temporary_directory directory;

@@ -13,8 +13,6 @@
 #include "stepwell/session/detail/async_state.hpp"
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
@@ -97,19 +95,14 @@ public:
     offloaded_call->rethrow();
   }
 
-  /// Awaits a user's coroutine on the executor of the caller. If the session is abandoned meanwhile, its parts are destroyed only after the
-  /// coroutine has ended.
-  asio::awaitable<void> await_user(asio::awaitable<void> theirs, cancellation_mode mode) {
+  /// Awaits a user's coroutine on the executor of the caller. A cancellation is forwarded to the coroutine. If the session is abandoned
+  /// meanwhile, its parts are destroyed only after the coroutine has ended.
+  asio::awaitable<void> await_user(asio::awaitable<void> theirs) {
     const scoped_value now(is_in_user_code_, true);
     std::exception_ptr failure;
     const auto here = co_await asio::this_coro::executor;
     try {
-      if (mode == cancellation_mode::forwarded) {
-        co_await asio::co_spawn(here, on_its_own(std::move(theirs)), asio::use_awaitable);
-      } else {
-        auto deferred = asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable);
-        co_await asio::co_spawn(here, on_its_own(std::move(theirs)), deferred);
-      }
+      co_await asio::co_spawn(here, on_its_own(std::move(theirs)), asio::use_awaitable);
     } catch (...) { failure = std::current_exception(); }
     throw_if_abandoned();
     if (failure) { std::rethrow_exception(failure); }

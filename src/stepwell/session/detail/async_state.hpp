@@ -68,9 +68,6 @@ enum class execution_place {
   compute,     ///< On the executor for steps.
 };
 
-/// Declares whether a cancellation is forwarded to the awaited coroutine of a user.
-enum class cancellation_mode { deferred, forwarded };
-
 /// The value of an operation without a result.
 struct nothing {};
 

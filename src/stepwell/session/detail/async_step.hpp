@@ -39,17 +39,12 @@ template<class Async, class Outcome, class Order, class... Args>
 asio::awaitable<void> run_raw_awaited(Async& self, std::optional<Outcome>& outcome, const Order& order, Args&&... args) {
   auto& raw = self.core().raw();
   using raw_type = std::remove_cvref_t<decltype(raw)>;
-  if constexpr (is_awaited_step<raw_type, Args...>) {
-    auto fed = raw_type::fed(order, std::forward<Args>(args)...);
-    const auto before = raw.global_step();
-    std::optional<typename raw_type::result_type> result;
-    auto step = detail::result_into(result, raw.step(fed));
-    co_await self.await_user(std::move(step), cancellation_mode::forwarded);
-    outcome.emplace(raw.count(before, std::move(*result)));
-  } else {
-    auto run = [&] { outcome.emplace(raw.run(order, std::forward<Args>(args)...)); };
-    co_await self.run_on(self.place_of_steps(), run);
-  }
+  auto fed = raw_type::fed(order, std::forward<Args>(args)...);
+  const auto before = raw.global_step();
+  std::optional<typename raw_type::result_type> result;
+  auto step = detail::result_into(result, raw.step(fed));
+  co_await self.await_user(std::move(step));
+  outcome.emplace(raw.count(before, std::move(*result)));
 }
 
 /// Like `run_step`, but awaited. Returns an empty value if it was cancelled before the step was done.
@@ -58,7 +53,6 @@ template<class Async, class Caller, class... Args>
 auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... args)
     -> asio::awaitable<std::optional<extracted<std::remove_cvref_t<decltype(self.core().raw())>, Caller>>> {
   using raw_type = std::remove_cvref_t<decltype(self.core().raw())>;
-  using choice = typename Caller::hook_choice;
   constexpr bool traced = Async::core_type::may_trace() || Caller::has_options;
   auto& core = self.core();
   auto& raw = core.raw();
@@ -72,28 +66,26 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     run_context<raw_type> context(raw, core.control(), attempt);
     trace_of_run<traced> trace(core.control());
     trace.before_hooks(caller);
-    core.begin_run();
-    std::optional<decltype(core.hooks().template before_run<choice, traced>(context))> asked;
-    auto ask = [&] { asked.emplace(core.hooks().template before_run<choice, traced>(context)); };
-    co_await self.run_on(self.place_of_steps(), ask);
-    const stepwell::run_request order(caller, std::move(*asked));
-    trace.before_run(order);
+    std::optional<decltype(core.template prepare<traced>(context, caller))> order;
+    auto before = [&] { order.emplace(core.template prepare<traced>(context, caller)); };
+    co_await self.run_on(self.place_of_steps(), before);
+    trace.before_run(*order);
     stage = step_stage::run;
-    [[maybe_unused]] const auto fed = detail::feed_into(raw, order);
+    [[maybe_unused]] const auto fed = detail::feed_into(raw, *order);
     std::optional<typename raw_type::outcome_type> outcome;
-    co_await detail::run_raw_awaited(self, outcome, order, std::forward<Args>(args)...);
+    co_await detail::run_raw_awaited(self, outcome, *order, std::forward<Args>(args)...);
     stage = step_stage::after_run;
     context.come_to(outcome->step_after);
-    trace.after_run(order);
-    auto tell = [&] { core.template finish<traced>(context, order, *outcome, outcome->step_after); };
-    co_await self.run_on(self.place_of_steps(), tell);
-    trace.after_hooks(order);
+    trace.after_run(*order);
+    auto after = [&] { core.template finish<traced>(context, *order, *outcome, outcome->step_after); };
+    co_await self.run_on(self.place_of_steps(), after);
+    trace.after_hooks(*order);
     taken.emplace(detail::extract_result(caller, std::as_const(raw), *outcome, outcome->step_after));
   } catch (...) { failure = std::current_exception(); }
   if (!failure) { co_return std::move(taken); }
   self.throw_if_abandoned();
   const auto cancellation = co_await asio::this_coro::cancellation_state;
-  if (stage != step_stage::after_run && cancellation.cancelled() != asio::cancellation_type::none && coro::is_aborted(failure)) {
+  if (stage == step_stage::run && cancellation.cancelled() != asio::cancellation_type::none && coro::is_aborted(failure)) {
     core.cancel_run();
     co_return std::nullopt;
   }
@@ -148,8 +140,8 @@ asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& o
   outcome = classify(report);
 }
 
-/// A step of an asynchronous loop. In addition to `step_attempt`: `must_await()` returns true if the model's step is awaited. `take_awaited()` is the awaited form of `take`, and throws `cancelled` if it was
-/// cancelled before the step was done.
+/// A step of an asynchronous loop. In addition to `step_attempt`: `must_await()` returns true if the model's step is awaited.
+/// `take_awaited()` is the awaited form of `take`, and throws `cancelled` if it was cancelled before the step was done.
 template<class Step, class Async, class Holder>
 class async_loop_attempt final : public loop_attempt<Step, typename Async::core_type, Holder&> {
   using base = loop_attempt<Step, typename Async::core_type, Holder&>;
@@ -227,7 +219,7 @@ public:
     std::exception_ptr failure;
     try {
       auto theirs = call_();
-      co_await self_.await_user(std::move(theirs), cancellation_mode::forwarded);
+      co_await self_.await_user(std::move(theirs));
     } catch (...) { failure = std::current_exception(); }
     self_.throw_if_abandoned();
     const auto cancellation = co_await asio::this_coro::cancellation_state;

@@ -171,7 +171,7 @@ private:
   virtual void make(session_creation& creation) = 0;
   virtual void close_made() = 0;
 
-  // Functions of the hooks. A driver that awaits hooks does not call `begin_hooks`, `notify_created` and `end_hooks`.
+  // Functions of the hooks.
   [[nodiscard]] virtual variable_list hook_variables() = 0;
   virtual void begin_hooks() = 0;
   virtual void notify_created() = 0;

@@ -41,29 +41,21 @@ public:
   /// Returns true if the boundary has anything to do.
   [[nodiscard, gnu::always_inline]] bool boundary_due() const noexcept { return is_boundary_due(may_trace()); }
 
-  /// Clears the failure of an earlier run.
-  [[gnu::always_inline]] void begin_run() {
-    if (failure_) [[unlikely]] { forget_failure(); }
-    state_.to_within_step(detail::session_phase::stepping);
-  }
-  /// Calls `before_run` of the hooks, and merges their requests with those of the caller.
+  /// Begins a run: clears the failure of an earlier run, calls `before_run` of the hooks, and merges their requests with those of the caller.
   /// @errors Exceptions of hooks; `failed_precondition_error` if one key is fed twice.
   /// @see contract RUN-3, RUN-5
   template<bool Traced, class Caller>
   auto prepare(run_context<Raw>& context, const Caller& caller) {
-    begin_run();
+    if (failure_) [[unlikely]] { forget_failure(); }
+    state_.to_within_step(detail::session_phase::stepping);
     return run_request(caller, hooks_.template before_run<typename Caller::hook_choice, Traced>(context));
   }
-  /// Calls `after_run` of the hooks. @see contract RUN-10
+  /// Calls `after_run` of the hooks, and ends the run. @see contract RUN-10
   /// @errors `aborted_error` if a hook requested a rollback.
   template<bool Traced, class Order, class Outcome>
   [[gnu::always_inline]] void finish(run_context<Raw>& context, const Order& order, const Outcome& outcome, std::int64_t step_after) {
     hooks_.template after_run<typename Order::hook_choice, Traced>(context, order.hooks(), *raw_, outcome,
                                                                    {&order.options(), &order.metadata()});
-    end_run(step_after);
-  }
-  /// Ends a run after all hooks have been called. @errors `aborted_error` if a hook requested a rollback.
-  [[gnu::always_inline]] void end_run(std::int64_t step_after) {
     last_step_done_.store(step_after, std::memory_order_relaxed);
     if (control_.rollback_asked()) [[unlikely]] { roll_back(); }
     state_.to_within_step(detail::session_phase::ready);
