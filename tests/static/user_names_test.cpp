@@ -24,14 +24,14 @@ namespace user {
   template<class Said, class... T> void name(T&&...) = delete; \
   template<auto Said, class... T> void name(T&&...) = delete
 GREEDY(abandon_awaited); GREEDY(add_metrics); GREEDY(all_finite); GREEDY(alone_with); GREEDY(any_nan); GREEDY(append_fixed);
-GREEDY(append_record); GREEDY(append_varint); GREEDY(as_duration); GREEDY(as_reference); GREEDY(as_request); GREEDY(as_score);
+GREEDY(append_record); GREEDY(append_varint); GREEDY(as_duration); GREEDY(as_reference); GREEDY(as_request);
 GREEDY(as_shape); GREEDY(async_drive); GREEDY(async_evaluate); GREEDY(async_sleep_until); GREEDY(async_with);
-GREEDY(await_and_classify); GREEDY(backoff_of); GREEDY(base_name); GREEDY(batch_of_step);
+GREEDY(backoff_of); GREEDY(base_name); GREEDY(batch_of_step);
 GREEDY(batch_passed_by); GREEDY(bfloat16_number); GREEDY(buffer_awaited); GREEDY(bytes_at); GREEDY(call_evaluation);
 GREEDY(can_be_trained); GREEDY(check_apart); GREEDY(check_apart_among); GREEDY(check_apart_from);
 GREEDY(check_key); GREEDY(check_ready); GREEDY(check_retry_policy); GREEDY(check_roles); GREEDY(check_saver_options);
 GREEDY(check_uninitialized); GREEDY(check_variable_names); GREEDY(checkpoint_exists); GREEDY(checkpoints_iterator);
-GREEDY(chief_only); GREEDY(choose_cadence); GREEDY(classify); GREEDY(classify_failed_run); GREEDY(classify_failed_step_fn);
+GREEDY(chief_only); GREEDY(choose_cadence); GREEDY(classify); GREEDY(classify_failed_run);
 GREEDY(close_awaited); GREEDY(close_or_log); GREEDY(column_major_as_transposed); GREEDY(crc32c); GREEDY(crc32c_combine);
 GREEDY(crc32c_mask); GREEDY(crc32c_zeros); GREEDY(create_by);
 GREEDY(create_with); GREEDY(csv_metric_bound); GREEDY(current_thread_id); GREEDY(current_thread_name); GREEDY(current_trace);
@@ -48,7 +48,7 @@ GREEDY(file_of_descriptor); GREEDY(final_name_of_temporary); GREEDY(find_newest_
 GREEDY(finish_run); GREEDY(first_element); GREEDY(flattened); GREEDY(flattened_hooks); GREEDY(following_of);
 GREEDY(get_checkpoint_mtimes); GREEDY(guarded); GREEDY(half_number); GREEDY(has_writable_elements); GREEDY(held_of);
 GREEDY(histogram); GREEDY(histogram_limits); GREEDY(image); GREEDY(index_name); GREEDY(initiate); GREEDY(is_aborted);
-GREEDY(is_allowed); GREEDY(is_bad); GREEDY(is_control_character); GREEDY(is_damage); GREEDY(is_end_of_loop);
+GREEDY(is_allowed); GREEDY(is_bad); GREEDY(is_cancelled_by); GREEDY(is_control_character); GREEDY(is_damage); GREEDY(is_end_of_loop);
 GREEDY(is_memory_shortage); GREEDY(is_narrow_number); GREEDY(is_recoverable); GREEDY(is_repeatable); GREEDY(is_row_major);
 GREEDY(is_saver_note); GREEDY(is_shared); GREEDY(is_slice_key); GREEDY(is_temporary_name); GREEDY(is_tracing);
 GREEDY(is_utf8); GREEDY(join_path); GREEDY(json_metric_bound); GREEDY(keep_step); GREEDY(keys_in); GREEDY(keys_of);
@@ -77,16 +77,17 @@ GREEDY(size_of); GREEDY(slice_key); GREEDY(snapshot_awaited); GREEDY(snapshot_si
 GREEDY(start_awaited); GREEDY(start_queue_runners); GREEDY(start_thread); GREEDY(state_name_of); GREEDY(status_from_errno);
 GREEDY(step_fn_awaited); GREEDY(step_fn_result); GREEDY(step_in_name); GREEDY(step_of_checkpoint); GREEDY(steps_over);
 GREEDY(stepwell_category); GREEDY(store_little); GREEDY(subject_in_raw); GREEDY(system_clock); GREEDY(tag); GREEDY(take);
-GREEDY(take_next); GREEDY(take_next_apart); GREEDY(take_run_apart); GREEDY(take_run_awaited); GREEDY(take_run_within_step);
-GREEDY(take_step); GREEDY(take_step_awaited); GREEDY(take_varint); GREEDY(tensor_start); GREEDY(tensor_text); GREEDY(text);
+GREEDY(take_awaited); GREEDY(take_next); GREEDY(take_next_apart); GREEDY(take_run_apart); GREEDY(take_run_awaited);
+GREEDY(take_run_within_step);
+GREEDY(take_once); GREEDY(take_step); GREEDY(take_varint); GREEDY(tensor_start); GREEDY(tensor_text); GREEDY(text);
 GREEDY(text_of); GREEDY(text_of_key); GREEDY(throw_aborted); GREEDY(throw_after_end); GREEDY(throw_both_given);
 GREEDY(throw_fed_twice); GREEDY(throw_if_cancelled); GREEDY(throw_named); GREEDY(throw_not_row_major);
 GREEDY(throw_nothing_to_begin_with); GREEDY(throw_rollback); GREEDY(throw_status); GREEDY(time_after); GREEDY(to_string);
 GREEDY(to_utf8); GREEDY(trace_of_this_thread); GREEDY(transform); GREEDY(try_next); GREEDY(try_run); GREEDY(type_name);
 GREEDY(type_of_call); GREEDY(type_of_op); GREEDY(untagged); GREEDY(utf8_sequence_size); GREEDY(value_or_throw);
-GREEDY(value_text); GREEDY(variables); GREEDY(view_of); GREEDY(visit_each); GREEDY(visit_table);
+GREEDY(value_text); GREEDY(variables); GREEDY(view_of); GREEDY(visit_table);
 GREEDY(wait_for_new_checkpoint); GREEDY(wait_for_release); GREEDY(wait_until_ready); GREEDY(warn_final_ops_read_input);
-GREEDY(warn_of_unseekable); GREEDY(watch_writer); GREEDY(with); GREEDY(with_feeds); GREEDY(with_memory); GREEDY(with_tag);
+GREEDY(warn_of_unseekable); GREEDY(watch_writer); GREEDY(with); GREEDY(with_batch); GREEDY(with_feeds); GREEDY(with_memory); GREEDY(with_tag);
 GREEDY(write_csv_metric); GREEDY(write_file_atomically); GREEDY(write_histogram); GREEDY(write_images);
 GREEDY(write_json_metric);
 #undef GREEDY

@@ -65,9 +65,10 @@ decltype(auto) call_hook_function(Function& function, Context& context, Values&&
     return std::invoke(function);
   }
 }
-/// Like `call_hook_function`, without a result. A function that returns an awaitable does not compile, because nobody would await it.
+/// Like `call_hook_function`, without a result. A function that returns an awaitable does not compile, because nobody would await it. The
+/// return type is `auto`, as in all callers, so that a compiler that only checks the syntax finds this error, too.
 template<class Function, class Context, class... Values>
-void run_hook_function(Function& function, Context& context, Values&&... values) {
+auto run_hook_function(Function& function, Context& context, Values&&... values) {
   static_assert(!coro::awaited<decltype(detail::call_hook_function(function, context, std::forward<Values>(values)...))>,
                 "stepwell: the function of this hook returns an awaitable, but hooks are not awaited; start the work with asio::co_spawn");
   static_cast<void>(detail::call_hook_function(function, context, std::forward<Values>(values)...));
@@ -93,7 +94,7 @@ protected:
 
   /// Calls the function if `is_due` is true.
   template<class Context, class... Values>
-  void call_if(bool is_due, Context& context, Values&&... values) {
+  auto call_if(bool is_due, Context& context, Values&&... values) {
     if (is_due) { detail::run_hook_function(function_, context, std::forward<Values>(values)...); }
   }
 
@@ -133,7 +134,7 @@ public:
     }
   }
 
-  void after_run(auto& context, const auto& values) {
+  auto after_run(auto& context, const auto& values) {
     const std::int64_t step = context.global_step();
     if constexpr (sizeof...(Projections) > 0) {
       if (std::exchange(is_due_, false) && note(step)) { call_with(context, values, std::index_sequence_for<Projections...>()); }
@@ -153,7 +154,7 @@ private:
     return true;
   }
   template<std::size_t... I>
-  void call_with(auto& context, const auto& values, std::index_sequence<I...>) {
+  auto call_with(auto& context, const auto& values, std::index_sequence<I...>) {
     std::tuple<decltype(values.template get<I>())...> all{values.template get<I>()...};  // braces: evaluated in order
     detail::run_hook_function(this->function_, context, std::get<I>(std::move(all))...);
   }
@@ -172,7 +173,7 @@ class every_epoch_hook : public detail::function_hook<Function, State> {
 public:
   every_epoch_hook(Function function, State state) : detail::function_hook<Function, State>(std::move(function), std::move(state)) {}
 
-  void after_run(auto& context, const auto&) {
+  auto after_run(auto& context, const auto&) {
     const auto at = context.epoch();
     this->call_if(at && at->is_last, context, at ? at->epoch : std::uint64_t{0});
   }
@@ -184,7 +185,7 @@ class at_end_hook : public detail::function_hook<Function, State> {
 public:
   at_end_hook(Function function, State state) : detail::function_hook<Function, State>(std::move(function), std::move(state)) {}
 
-  void end(auto& session) { this->call_if(true, session); }
+  auto end(auto& session) { this->call_if(true, session); }
 };
 
 /// Returns a hook that calls `function` once per `n` global steps: after the run that reaches or passes a multiple of `n`. A resumed run

@@ -74,8 +74,8 @@ public:
   [[nodiscard]] auto& session() const noexcept { return self_.core().raw(); }
   /// Does one step with hooks, like `async_run` of the session. Takes no completion token; returns an awaitable. A recovery repeats the
   /// whole step function, not only this call. @see contract STEP-7
-  /// @cancel The result of a completed run is delivered in spite of a cancellation. If the session is awaiting `before_run` of a hook or
-  ///    the model's `step`, the cancellation is forwarded to it.
+  /// @cancel The result of a completed run is delivered in spite of a cancellation. A cancellation is forwarded to the model's `step` if that
+  ///    is awaited.
   /// @lifetime Lvalues must live until the run has ended.
   template<class... Args>
   auto async_run_with_hooks(Args&&... args) const {

@@ -41,7 +41,7 @@ asio::awaitable<void> execute(Async& self, Attempt& attempt, action next, bool i
   } else if (next.type == action::kind::yield) {
     co_await self.yield();
   } else if (is_awaited_step) {
-    co_await attempt.take_awaited();
+    if constexpr (Attempt::is_awaited) { co_await detail::take_awaited(self, attempt); }
   } else {
     auto& core = self.core();
     auto call = [&core, &next] { core.call(next.what, next.attempt); };
@@ -70,7 +70,7 @@ asio::awaitable<void> async_drive(Async& self, script steps, Attempt& attempt) {
       continue;
     }
     try {
-      const bool is_awaited_step = next.type == action::kind::work && next.what == piece::step && attempt.must_await();
+      const bool is_awaited_step = Attempt::is_awaited && next.type == action::kind::work && next.what == piece::step;
       const bool is_done = detail::execute_at_once(self, next, is_awaited_step);
       if (!is_done) { co_await detail::execute(self, attempt, next, is_awaited_step); }
     } catch (...) { failure = std::current_exception(); }

@@ -35,6 +35,13 @@ inline asio::awaitable<void> throw_if_cancelled() {
   if (state.cancelled() != asio::cancellation_type::none) { coro::throw_aborted(); }
 }
 
+/// Returns true if `failure` is the effect of a cancellation. `failure` may be null.
+inline asio::awaitable<bool> is_cancelled_by(const std::exception_ptr& failure) {
+  const auto state = co_await asio::this_coro::cancellation_state;
+  const bool is_requested = state.cancelled() != asio::cancellation_type::none;
+  co_return is_requested&& failure != nullptr&& coro::is_aborted(failure);
+}
+
 /// Awaits a user's coroutine as a separate Asio thread of execution, with all kinds of cancellation enabled.
 inline asio::awaitable<void> on_its_own(asio::awaitable<void> theirs) {
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());

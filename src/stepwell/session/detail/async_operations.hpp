@@ -84,7 +84,10 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
                                                   step_outcome outcome) {
   const typename Async::operation now(*self);
   self->throw_unless_started();
-  async_loop_attempt<Step, Async, Holder> attempt(*self, holder, std::move(step), outcome);
+  loop_attempt<Step, typename Async::core_type, Holder&> attempt(self->core(), holder);
+  attempt.step = std::move(step);
+  attempt.outcome = outcome;
+  attempt.place = self->place;
   std::exception_ptr failure;
   try {
     co_await detail::async_drive(*self, self->core().protocol().step(attempt), attempt);
@@ -153,7 +156,8 @@ template<class Async, class Run>
 asio::awaitable<nothing> run_awaited(std::shared_ptr<Async> self, Run& run, step_outcome outcome) {
   const typename Async::operation now(*self);
   self->throw_unless_started();
-  async_run_attempt<Async, Run> attempt(*self, run, outcome);
+  run_attempt<typename Async::core_type, Run> attempt(self->core(), run);
+  attempt.outcome = outcome;
   co_await detail::async_drive(*self, self->core().protocol().step(attempt), attempt);
   co_return nothing();
 }
@@ -234,7 +238,7 @@ template<class Async, class Call>
 asio::awaitable<nothing> step_fn_awaited(std::shared_ptr<Async> self, Call& call) {
   const typename Async::operation now(*self);
   self->throw_unless_started();
-  async_step_fn_attempt<Async, Call> attempt(*self, call);
+  step_fn_attempt<typename Async::core_type, Call> attempt(self->core(), call);
   co_await detail::async_drive(*self, self->core().protocol().step(attempt), attempt);
   co_return nothing();
 }

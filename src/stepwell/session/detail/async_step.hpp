@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step in which the model is awaited, and the attempts of a loop, a run and a step function that may take such steps.
+// A step in which the model is awaited, in a loop, a run and a step function.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -84,8 +84,8 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   } catch (...) { failure = std::current_exception(); }
   if (!failure) { co_return std::move(taken); }
   self.throw_if_abandoned();
-  const auto cancellation = co_await asio::this_coro::cancellation_state;
-  if (stage == step_stage::run && cancellation.cancelled() != asio::cancellation_type::none && coro::is_aborted(failure)) {
+  const bool is_cancelled = co_await detail::is_cancelled_by(failure);
+  if (stage == step_stage::run && is_cancelled) {
     core.cancel_run();
     co_return std::nullopt;
   }
@@ -93,12 +93,11 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
   std::rethrow_exception(failure);
 }
 
-/// Like `take_step`, but awaited. Returns an empty value if it was cancelled before the step was done.
-/// @lifetime All arguments must outlive it.
-template<class Async, class Cursor, class Step>
-asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Cursor& cursor, const loop_place& place,
-                                                               std::optional<Step>& step) {
+/// The awaited form of `take_step`. Returns an empty value if it was cancelled before the step was done.
+template<class Async, class Step, class Core, class Holder>
+asio::awaitable<std::optional<step_outcome>> take_once(Async& self, loop_attempt<Step, Core, Holder>& loop) {
   auto& core = self.core();
+  auto& cursor = loop.cursor();
   const caller_request<all_hooks> caller{};
   decltype(cursor.peek()) batch = nullptr;
   auto look = [&] {
@@ -109,64 +108,12 @@ asio::awaitable<std::optional<step_outcome>> take_step_awaited(Async& self, Curs
   co_await self.run_on(self.place_of_steps(), look);
   if (batch == nullptr) { co_return step_outcome::out_of_data; }
   [[maybe_unused]] const auto shown = cursor.show_epoch(core.control());
-  auto run = [&] {
-    if constexpr (is_of_no_data<decltype(batch)>) {
-      return detail::run_step_awaited(self, place.attempt, caller);
-    } else {
-      return detail::run_step_awaited(self, place.attempt, caller, *batch);
-    }
-  };
-  auto outcome = co_await run();
+  auto run = [&](auto&... given) { return detail::run_step_awaited(self, loop.place.attempt, caller, given...); };
+  auto outcome = co_await detail::with_batch(batch, run);
   if (!outcome) { co_return std::nullopt; }
-  detail::keep_step(core, cursor, place, step, *outcome);
+  detail::keep_step(core, cursor, loop.place, loop.step, *outcome);
   co_return step_outcome::done;
 }
-
-/// Awaits `step`, an awaitable of an optional outcome, and sets `outcome` to the result of `classify`.
-/// @errors `cancelled` if the optional is empty.
-template<class Async, class Step, class Classify>
-asio::awaitable<void> await_and_classify(Async& self, Step step, step_outcome& outcome, Classify& classify) {
-  std::optional<step_outcome> end;
-  std::exception_ptr failure;
-  try {
-    end = co_await std::move(step);
-  } catch (...) { failure = std::current_exception(); }
-  self.throw_if_abandoned();
-  if (!failure && !end) { throw cancelled(); }
-  auto report = [&] {
-    if (failure) { std::rethrow_exception(failure); }
-    return *end;
-  };
-  outcome = classify(report);
-}
-
-/// A step of an asynchronous loop. In addition to `step_attempt`: `must_await()` returns true if the model's step is awaited.
-/// `take_awaited()` is the awaited form of `take`, and throws `cancelled` if it was cancelled before the step was done.
-template<class Step, class Async, class Holder>
-class async_loop_attempt final : public loop_attempt<Step, typename Async::core_type, Holder&> {
-  using base = loop_attempt<Step, typename Async::core_type, Holder&>;
-
-public:
-  /// `outcome` is the result of the fast path, and `step` its step.
-  async_loop_attempt(Async& self, Holder& holder, std::optional<Step> step, step_outcome outcome) : base(self.core(), holder), self_(self) {
-    this->step = std::move(step);
-    this->outcome = outcome;
-    this->place = self.place;
-  }
-
-  [[nodiscard]] static bool must_await() noexcept { return base::is_awaited; }
-  asio::awaitable<void> take_awaited() {
-    if constexpr (base::is_awaited) {
-      auto classify = [this](auto& report) { return detail::classify(this->core_, report); };
-      auto step = detail::take_step_awaited(self_, this->source_.cursor(), this->place, this->step);
-      co_await detail::await_and_classify(self_, std::move(step), this->outcome, classify);
-    }
-    co_return;
-  }
-
-private:
-  Async& self_;
-};
 
 /// Does a run, awaited. Returns an empty value if it was cancelled before the step was done.
 template<class Async, class Run>
@@ -179,69 +126,46 @@ asio::awaitable<std::optional<step_outcome>> take_run_awaited(Async& self, Run& 
   run.value.emplace(std::move(*value));
   co_return step_outcome::done;
 }
+template<class Async, class Core, class Run>
+asio::awaitable<std::optional<step_outcome>> take_once(Async& self, run_attempt<Core, Run>& attempt) {
+  return detail::take_run_awaited(self, attempt.run(), attempt.place.attempt);
+}
 
-/// A run as an attempt for the asynchronous driver. @see async_loop_attempt
-template<class Async, class Run>
-class async_run_attempt final : public run_attempt<typename Async::core_type, Run> {
-public:
-  async_run_attempt(Async& self, Run& run, step_outcome so_far)
-      : run_attempt<typename Async::core_type, Run>(self.core(), run), self_(self) {
-    this->outcome = so_far;
-  }
+/// Calls a step function, awaited. Returns an empty value if it was cancelled.
+template<class Async, class Core, class Call>
+asio::awaitable<std::optional<step_outcome>> take_once(Async& self, step_fn_attempt<Core, Call>& attempt) {
+  std::exception_ptr failure;
+  try {
+    auto theirs = attempt.call()();
+    co_await self.await_user(std::move(theirs));
+  } catch (...) { failure = std::current_exception(); }
+  self.throw_if_abandoned();
+  const bool is_cancelled = co_await detail::is_cancelled_by(failure);
+  if (is_cancelled) { co_return std::nullopt; }
+  if (failure) { std::rethrow_exception(failure); }
+  co_return step_outcome::done;
+}
 
-  [[nodiscard]] static bool must_await() noexcept { return Run::is_awaited; }
-  asio::awaitable<void> take_awaited() {
-    if constexpr (Run::is_awaited) {
-      auto classify = [this](auto& report) {
-        try {
-          return report();
-        } catch (...) { return detail::classify_failed_run<Run::repeats>(this->core_); }
-      };
-      auto step = detail::take_run_awaited(self_, this->run_, this->place.attempt);
-      co_await detail::await_and_classify(self_, std::move(step), this->outcome, classify);
-    }
-    co_return;
-  }
-
-private:
-  Async& self_;
-};
-
-/// A call of an awaited step function, attempted once or several times. @see contract STEP-6
-template<class Async, class Call>
-class async_step_fn_attempt final : public step_attempt {
-public:
-  async_step_fn_attempt(Async& self, Call& call) noexcept : step_attempt(kind::step_fn, true), self_(self), call_(call) {}
-
-  void take() override {}  // not reached: it is always awaited
-  [[nodiscard]] static bool must_await() noexcept { return true; }
-  asio::awaitable<void> take_awaited() {
-    std::exception_ptr failure;
-    try {
-      auto theirs = call_();
-      co_await self_.await_user(std::move(theirs));
-    } catch (...) { failure = std::current_exception(); }
-    self_.throw_if_abandoned();
-    const auto cancellation = co_await asio::this_coro::cancellation_state;
-    if (failure && cancellation.cancelled() != asio::cancellation_type::none && coro::is_aborted(failure)) { throw cancelled(); }
-    outcome = failure ? classify(failure) : step_outcome::done;
-  }
-
-private:
-  step_outcome classify(const std::exception_ptr& failure) {
-    try {
-      std::rethrow_exception(failure);
-    } catch (...) { return detail::classify_failed_step_fn(self_.core()); }
-  }
-
-  Async& self_;
-  Call& call_;
-};
+/// The awaited form of `attempt.take()`. @errors Those of `take`; `cancelled` if it was cancelled before the step was done.
+/// @lifetime All arguments must outlive it.
+template<class Async, class Attempt>
+asio::awaitable<void> take_awaited(Async& self, Attempt& attempt) {
+  std::optional<step_outcome> end;
+  std::exception_ptr failure;
+  try {
+    end = co_await detail::take_once(self, attempt);
+  } catch (...) { failure = std::current_exception(); }
+  self.throw_if_abandoned();
+  if (!failure && !end) { throw cancelled(); }
+  attempt.conclude([&] {
+    if (failure) { std::rethrow_exception(failure); }
+    return *end;
+  });
+}
 
 /// The attempt of an operation without a step.
 struct no_attempt {
-  [[nodiscard]] static bool must_await() noexcept { return false; }
-  [[nodiscard]] static asio::awaitable<void> take_awaited() { co_return; }
+  static constexpr bool is_awaited = false;
 };
 
 /// True if the last argument of an asynchronous run is a completion token, that is, if the step does not take it.

@@ -63,24 +63,6 @@ auto run_within_step(Core& core, typename Run::given_type given) -> typename Run
   return value;
 }
 
-/// A call of a step function, attempted once or several times. @see contract STEP-6
-template<class Core, class Call>
-class step_fn_attempt final : public step_attempt {
-public:
-  step_fn_attempt(Core& core, Call& call) noexcept : step_attempt(kind::step_fn, true), core_(core), call_(call) {}
-
-  void take() override {
-    try {
-      call_();
-      outcome = step_outcome::done;
-    } catch (...) { outcome = detail::classify_failed_step_fn(core_); }
-  }
-
-private:
-  Core& core_;
-  Call& call_;
-};
-
 // The types of hooks may be in an unnamed namespace of the program, and the coroutine frame of a loop depends on these types. If a virtual
 // function (of any_session) creates the frame, g++ warns about this dependency.
 #if defined(__GNUC__) && !defined(__clang__)

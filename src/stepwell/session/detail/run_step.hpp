@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/coro/detail/awaited.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/raw_session.hpp"
@@ -160,22 +161,19 @@ step_outcome classify_failed_run(Core& core) {
   return step_outcome::to_recover;
 }
 
-/// The failure of a step function: notifies the hooks, unless a run inside it has done so already. Call it while the failure is caught.
-/// @errors The failure, if no recovery follows, and `stop_iteration`, which ends the step function.
-template<class Core>
-step_outcome classify_failed_step_fn(Core& core) {
-  try {
-    throw;
-  } catch (const stop_iteration&) { throw; } catch (...) {
-    if (core.failure() != std::current_exception()) { core.on_failure(step_stage::run, std::current_exception()); }
-    if (!core.can_recover()) { throw; }
-  }
-  return step_outcome::to_recover;
-}
-
 /// True for a pointer to a batch of a source without data.
 template<class Batch>
 inline constexpr bool is_of_no_data = std::is_same_v<Batch, const no_data::batch*>;
+
+/// Calls `function` with the batch, or without an argument if it is that of a source without data.
+template<class Batch, class Function>
+[[gnu::always_inline]] inline auto with_batch(Batch* batch, Function&& function) {
+  if constexpr (is_of_no_data<Batch*>) {
+    return function();
+  } else {
+    return function(*batch);
+  }
+}
 
 /// Returns the batch for the next step of a loop; null at the end of the data.
 template<class Core, class Cursor>
@@ -199,13 +197,9 @@ template<class Step, class Core, class Cursor>
   const auto* batch = detail::batch_of_step(core, cursor);
   if (batch == nullptr) { return step_outcome::out_of_data; }
   [[maybe_unused]] const auto shown = cursor.show_epoch(core.control());
-  auto outcome = [&]() __attribute__((always_inline)) {
-    if constexpr (is_of_no_data<decltype(batch)>) {
-      return detail::run_step(core, place.attempt, caller_request<all_hooks>{});
-    } else {
-      return detail::run_step(core, place.attempt, caller_request<all_hooks>{}, *batch);
-    }
-  }();
+  auto outcome = detail::with_batch(batch, [&](auto&... given) __attribute__((always_inline)) {
+    return detail::run_step(core, place.attempt, caller_request<all_hooks>{}, given...);
+  });
   detail::keep_step(core, cursor, place, step, outcome);
   return step_outcome::done;
 }
@@ -239,7 +233,7 @@ inline constexpr bool is_awaited_step = requires { requires Raw::template awaits
 
 /// A step of a loop. `Holder` is a `loop_source`, or a reference to one that outlives the attempt. A step that is done is stored in `step`.
 template<class Step, class Core, class Holder>
-class loop_attempt : public step_attempt {
+class loop_attempt final : public step_attempt {
   using raw_type = typename Core::raw_type;
   using batch_type = decltype(std::declval<Holder&>().cursor().peek());
 
@@ -252,9 +246,14 @@ public:
   template<class... Source>
   explicit loop_attempt(Core& core, Source&... source) : step_attempt(kind::loop, true), core_(core), source_(source...) {}
 
-  void attach() final { source_.attach(); }
-  void take() final {
+  void attach() override { source_.attach(); }
+  void take() override {
     if constexpr (!is_awaited) { outcome = take_inlined(core_); }
+  }
+  /// Sets `outcome` to the result of `step`, or to the kind of its failure. @errors Those of `classify`.
+  template<class Function>
+  void conclude(Function&& step) {
+    outcome = detail::classify(core_, step);
   }
   /// Does the step without its boundary, and classifies its failure. `core` is the session of this attempt. The caller passes it, because
   /// it has it in a register.
@@ -262,12 +261,13 @@ public:
     return detail::classify(
         core, [this, &core]() __attribute__((always_inline)) { return detail::take_step(core, source_.cursor(), place, step); });
   }
-  bool skip_batch() final { return source_.cursor().skip_present(); }
-  void detach() noexcept final { source_.detach(); }
+  bool skip_batch() override { return source_.cursor().skip_present(); }
+  void detach() noexcept override { source_.detach(); }
+  [[nodiscard]] auto& cursor() noexcept { return source_.cursor(); }
 
   std::optional<Step> step;
 
-protected:
+private:
   Core& core_;
   Holder source_;
 };
@@ -342,23 +342,70 @@ public:
 
 /// A run, attempted once or several times.
 template<class Core, class Run>
-class run_attempt : public step_attempt {
+class run_attempt final : public step_attempt {
 public:
+  /// True if the model's step is awaited.
+  static constexpr bool is_awaited = Run::is_awaited;
+
   run_attempt(Core& core, Run& run) noexcept : step_attempt(kind::run, Run::repeats), core_(core), run_(run) {}
 
-  void take() final {
-    if constexpr (!Run::is_awaited) {
-      try {
+  void take() override {
+    if constexpr (!is_awaited) {
+      conclude([this] {
         run_.value.reset();
         run_.value.emplace(Run::take(core_, place.attempt, run_.given));
-        outcome = step_outcome::done;
-      } catch (...) { outcome = detail::classify_failed_run<Run::repeats>(core_); }
+        return step_outcome::done;
+      });
     }
   }
+  /// Sets `outcome` to the result of `step`, or to the kind of its failure. @errors Those of `classify_failed_run`.
+  template<class Function>
+  [[gnu::always_inline]] void conclude(Function&& step) {
+    try {
+      outcome = step();
+    } catch (...) { outcome = detail::classify_failed_run<Run::repeats>(core_); }
+  }
+  [[nodiscard]] Run& run() noexcept { return run_; }
 
-protected:
+private:
   Core& core_;
   Run& run_;
+};
+
+/// A call of a step function, attempted once or several times. @see contract STEP-6
+template<class Core, class Call>
+class step_fn_attempt final : public step_attempt {
+public:
+  /// True if the step function is awaited.
+  static constexpr bool is_awaited = coro::awaited<std::invoke_result_t<Call&>>;
+
+  step_fn_attempt(Core& core, Call& call) noexcept : step_attempt(kind::step_fn, true), core_(core), call_(call) {}
+
+  void take() override {
+    if constexpr (!is_awaited) {
+      conclude([this] {
+        call_();
+        return step_outcome::done;
+      });
+    }
+  }
+  /// Sets `outcome` to the result of `step`. If `step` fails, notifies the hooks, unless a run inside it has done so already.
+  /// @errors The failure, if no recovery follows, and `stop_iteration`, which ends the step function.
+  template<class Function>
+  void conclude(Function&& step) {
+    try {
+      outcome = step();
+    } catch (const stop_iteration&) { throw; } catch (...) {
+      if (core_.failure() != std::current_exception()) { core_.on_failure(step_stage::run, std::current_exception()); }
+      if (!core_.can_recover()) { throw; }
+      outcome = step_outcome::to_recover;
+    }
+  }
+  [[nodiscard]] Call& call() noexcept { return call_; }
+
+private:
+  Core& core_;
+  Call& call_;
 };
 
 // ---- The fast path of asynchronous sessions: an awaited function calls it first.
