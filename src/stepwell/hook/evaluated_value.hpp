@@ -35,6 +35,9 @@ struct evaluation_board {
   /// True if `values` are those of a snapshot, which an evaluation beside the training has evaluated. False if they are those of the state
   /// after this run.
   bool is_of_snapshot = false;
+  /// True if the session began with an evaluation of the restored state, because the previous run was stopped during this evaluation. Its
+  /// result is new for the watching hooks.
+  bool is_repeated = false;
   /// True while a session has the hook that makes the evaluations.
   bool has_session = false;
   /// Functions called with the values of an evaluated snapshot when the session receives them, before the values take effect. The key is
@@ -75,6 +78,8 @@ public:
   /// @errors `failed_precondition_error` if no session has that hook. The metric would then never get a result.
   void check_is_measured(std::string_view hook) const;
 
+  /// Returns true if the session began with an evaluation of the restored state.
+  [[nodiscard]] bool is_repeated() const noexcept { return board_->is_repeated; }
   /// Returns true if `value()` is the result of a snapshot, made by an evaluation beside the training.
   [[nodiscard]] bool is_of_snapshot() const noexcept { return board_->is_of_snapshot; }
   /// Registers `react`, which is called with each later result of a snapshot and with this snapshot. It is called on the session's thread

@@ -156,15 +156,20 @@ public:
     watched_.start("best_checkpoint_hook");
     start(session, session.global_step());
     watched_.metric().on_evaluated_snapshot(identity(), taker_of_snapshots());
+    take_new(session);
   }
   void after_run(auto& context, const auto&) {
     note_run();
-    if (!watched_.take_new() || watched_.metric().is_of_snapshot()) { return; }
-    take(context, *watched_.metric().value(), context.global_step());
+    take_new(context);
   }
   void end(auto& session) { finish(session); }
 
 private:
+  void take_new(auto& session) {
+    if (!watched_.take_new() || watched_.metric().is_of_snapshot()) { return; }
+    take(session, *watched_.metric().value(), session.global_step());
+  }
+
   detail::evaluation_watch watched_;
 };
 

@@ -181,13 +181,16 @@ public:
   void after_create_session(auto& session, auto& /*threads*/) {
     watched_.start("early_stopping_hook");
     start(session, session.global_step());
+    take_new(session);
   }
-  void after_run(auto& context, const auto&) {
-    if (watched_.take_new()) { take(context, *watched_.metric().value(), watched_.metric().step()); }
-  }
+  void after_run(auto& context, const auto&) { take_new(context); }
   void end(auto& session) { restore_at_end(session); }
 
 private:
+  void take_new(const session_requests& session) {
+    if (watched_.take_new()) { take(session, *watched_.metric().value(), watched_.metric().step()); }
+  }
+
   detail::evaluation_watch watched_;
 };
 

@@ -59,7 +59,7 @@ public:
   const std::shared_ptr<evaluation_board> board = std::make_shared<evaluation_board>();
   evaluate_snapshot_function evaluate_snapshot = nullptr;
 
-  void start(const session_requests& session, std::int64_t step) {
+  [[nodiscard]] bool start(const session_requests& session, std::int64_t step) {
     session_ = session;
     time_ = session.time();
     first_step_ = step + 1;
@@ -71,15 +71,33 @@ public:
     open_summaries(session);
     session.add_work(shared_from_this());
     collect();  // an evaluation that a recovery did not wait for
+    dropped_step_ = -1;
     reached_ = step;
     keep_found();
-    if (pending_step_ < 0 || is_pending_done_ != 0) { return; }
-    if (pending_step_ == step && evaluate_snapshot) {  // the checkpoint was saved when the evaluation of this state was due
-      found_step_ = -1;
-      session.request_save(*this);
-    } else {
-      pending_step_ = -1;
+    if (pending_step_ >= 0 && is_pending_done_ == 0) {
+      if (pending_step_ != step) {
+        pending_step_ = -1;
+      } else if (evaluate_snapshot) {  // the checkpoint was saved when the evaluation of this state was due
+        found_step_ = -1;
+        session.request_save(*this);
+      }
     }
+    board->is_repeated = !evaluate_snapshot && pending_step_ == step;
+    return board->is_repeated;
+  }
+
+  /// Evaluates the state of `step` in the loop.
+  void evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate) {
+    bool is_stopped = false;
+    const auto begin = now();
+    const auto found = evaluate([&] {
+      is_stopped = session.signals()->end_of_process() && session.end_of_waits().remaining() == clock::duration::zero();
+      return is_stopped;
+    });
+    pending_step_ = is_stopped ? step : -1;
+    if (is_stopped) { return warn_unfinished(step); }
+    show(found, step, now() - begin);
+    publish(found.values, step, false);
   }
 
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step) {
@@ -202,11 +220,11 @@ public:
   /// Waits for the evaluation before the close. @errors `deadline_exceeded_error` if the evaluation takes too long, unless the process ends.
   void finish() {
     collect();
-    if (!thread_.joinable() || session_->signals()->end_of_process()) { return; }
+    if (dropped_step_ < 0 || session_->signals()->end_of_process()) { return; }
     throw deadline_exceeded_error(
         fmt::format("{}: the evaluation of step {} has not ended in time, so its values are missing; give the session a longer "
                     "stop_grace_period_secs",
-                    options.name, taken_->step()));
+                    options.name, dropped_step_));
   }
   void drain(const deadline& until) override {
     if (!cancel_.stop_requested()) { collect(until); }
@@ -226,8 +244,8 @@ public:
     keep_found();
     variable_list all{{"step", board->step}, {"count", board->count}};
     for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("value/" + board->names[i], board->values[i]); }
-    if (!evaluate_snapshot) { return all; }
     all.emplace_back("pending/step", pending_step_);
+    if (!evaluate_snapshot) { return all; }
     all.emplace_back("pending/done", is_pending_done_);
     for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("pending/value/" + board->names[i], pending_values_[i]); }
     return all;
@@ -241,12 +259,14 @@ private:
   /// Ends the evaluation after its current batch. The values are lost, unless a run continues from the evaluated state, and evaluates it.
   void drop() {
     if (!cancel_.request_stop()) { return; }
-    const auto step = taken_->step();
-    const bool is_repeated = reached_ == step;
+    dropped_step_ = taken_->step();
+    warn_unfinished(dropped_step_);
+    if (reached_ != dropped_step_) { pending_step_ = -1; }
+  }
+  void warn_unfinished(std::int64_t step) const {
     session_->log(log_level::warning,
                   fmt::format("{}: the evaluation of step {} takes too long, and the session must go on; {}", options.name, step,
-                              is_repeated ? "a run that continues from this step evaluates it again" : "its values are lost"));
-    if (!is_repeated) { pending_step_ = -1; }
+                              reached_ == step ? "a run that continues from this step evaluates it again" : "its values are lost"));
   }
   void reset() {
     std::ranges::fill(board->values, unset_number);
@@ -277,6 +297,7 @@ private:
   std::optional<snapshot_pool> buffers_;
   std::shared_ptr<const snapshot> taken_;
   std::stop_source cancel_;  // a stop is requested if the values are dropped
+  std::int64_t dropped_step_ = -1;  // the step of an evaluation that was dropped since the creation of the session; -1: none
   outcome found_;            // written by the thread, like the two members below; read after it was joined
   std::exception_ptr failure_;
   clock::duration took_ = {};
@@ -308,14 +329,11 @@ void evaluations::check_is_other(const void* other, const void* trained) {
       "evaluate_every: beside(...) was given the model that the session trains; the evaluation would overwrite its variables; give it a "
       "second object of the same type");
 }
-void evaluations::start(const session_requests& session, std::int64_t step) { state_->start(session, step); }
+bool evaluations::start(const session_requests& session, std::int64_t step) { return state_->start(session, step); }
 bool evaluations::take_due(const session_requests& session, std::int64_t step) { return state_->take_due(session, step); }
 
-void evaluations::evaluate_here(std::int64_t step, const evaluate_function& evaluate) {
-  const auto begin = state_->now();
-  const auto found = evaluate();
-  state_->show(found, step, state_->now() - begin);
-  state_->publish(found.values, step, false);
+void evaluations::evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate) {
+  state_->evaluate_here(session, step, evaluate);
 }
 
 void evaluations::evaluate_beside(const session_requests& session, std::int64_t step) { state_->turn(session, step); }

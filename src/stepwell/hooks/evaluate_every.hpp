@@ -159,7 +159,8 @@ void update_metric(measured<Metric, Projection>& to, const Result& result) {
 /// Stands for the data in an evaluation without data: the evaluation function is called once, with the model only.
 struct no_batches {
   template<class Action, class Stops>
-  static std::int64_t for_each(Action&& action, const Stops& /*stops*/) {
+  static std::int64_t for_each(Action&& action, const Stops& stops) {
+    if (stops()) { return 0; }
     action();
     return 1;
   }
@@ -230,20 +231,23 @@ public:
   class state;
 
 protected:
-  using evaluate_function = std::function<outcome()>;
+  using evaluate_function = function_ref<outcome(function_ref<bool()> stops)>;
   using evaluate_snapshot_function = std::function<outcome(const snapshot&, const std::stop_token&)>;
 
   evaluations(evaluate_every_options options, std::vector<std::string> names);
 
   void begin_session() noexcept;
-  void start(const session_requests& session, std::int64_t step);
+  /// Returns true if the state must be evaluated in the loop at once: the evaluation of this state did not end in the previous run.
+  [[nodiscard]] bool start(const session_requests& session, std::int64_t step);
   /// Checks that `other`, the argument of `beside`, is not the model that the session trains.
   /// @errors `invalid_argument_error` if it is.
   static void check_is_other(const void* other, const void* trained);
   /// Returns true if an evaluation is due after the run that reached `step`. Begins the next period in this case.
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step);
-  /// Calls `evaluate` to evaluate the current state in the training loop. The values take effect when `evaluate` has returned.
-  void evaluate_here(std::int64_t step, const evaluate_function& evaluate);
+  /// Calls `evaluate(stops)` to evaluate the current state in the training loop. The values take effect when `evaluate` has returned. If
+  /// `stops()` has returned true, because the process is about to end, there are no values, and the run that continues evaluates this
+  /// state.
+  void evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate);
   /// Waits for the previous evaluation beside the training, and puts its values into effect. Then requests an evaluation of the current
   /// state beside the training.
   void evaluate_beside(const session_requests& session, std::int64_t step);
@@ -306,23 +310,26 @@ public:
           "graph, for example); evaluate in the loop, or evaluate checkpoints in another session");
       check_is_other(parts_->place.model, std::addressof(detail::model_in(session.raw_session())));
     }
-    start(session, session.global_step());
+    if (start(session, session.global_step())) { evaluate(session, session.global_step()); }
   }
   void after_run(auto& context, const auto&) {
     const std::int64_t step = context.global_step();
-    if (!take_due(context, step)) [[likely]] { return; }
-    if constexpr (is_beside) {
-      evaluate_beside(context, step);
-    } else {
-      auto& raw = context.raw_session();
-      [[maybe_unused]] const auto alone = detail::alone_with(raw);
-      evaluate_here(step, [&] { return parts_->run(detail::model_in(raw), [] { return false; }); });
-    }
+    if (take_due(context, step)) [[unlikely]] { evaluate(context, step); }
   }
   void end(auto& /*session*/) { finish(); }
 
 private:
   static constexpr bool is_beside = !std::same_as<Place, std::monostate>;
+
+  void evaluate(auto& session, std::int64_t step) {
+    if constexpr (is_beside) {
+      evaluate_beside(session, step);
+    } else {
+      auto& raw = session.raw_session();
+      [[maybe_unused]] const auto alone = detail::alone_with(raw);
+      evaluate_here(session, step, [&](function_ref<bool()> stops) { return parts_->run(detail::model_in(raw), stops); });
+    }
+  }
 
   struct parts {
     parts(Place where, Batches data, Evaluate function, Measures... given)
@@ -356,6 +363,8 @@ private:
 ///
 /// The values are logged, written as summaries, and passed to hooks that watch `value(name)`. If a hook of the same phase changes the
 /// model, pass that hook to the session before this one. The newest values are the state of this hook, and are part of the checkpoints.
+/// If the process is about to end (see `session_requests::end_of_waits`), an evaluation ends in time after one of its batches, with a
+/// warning. The run that continues from the checkpoint of this step evaluates the state again, before its first step.
 /// @errors   `invalid_argument_error` that names an invalid option. Exceptions of `evaluate` are failures of the run. If `evaluate` runs
 ///   `beside` the training, its exception is thrown later, when the session waits for the evaluation.
 /// @lifetime An lvalue source must outlive the session.

@@ -228,12 +228,15 @@ public:
   void after_create_session(auto& session, auto& /*threads*/) {
     watched_.start("reduce_on_plateau_hook");
     this->start(session);
+    take_new(session);
   }
-  void after_run(auto& context, const auto&) {
-    if (watched_.take_new()) { this->take(context, *watched_.metric().value()); }
-  }
+  void after_run(auto& context, const auto&) { take_new(context); }
 
 private:
+  void take_new(auto& session) {
+    if (watched_.take_new()) { this->take(session, *watched_.metric().value()); }
+  }
+
   detail::evaluation_watch watched_;
 };
 

@@ -10,6 +10,7 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 
 #include <csignal>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace sw = stepwell;
 using namespace std::chrono_literals;
@@ -80,6 +82,12 @@ struct slow_hook {
     signals->wait_for_stop(*sw::system_clock(), sw::clock::time_point::max());
     clock->advance(10s);
   }
+};
+
+/// Stores the signals of the session.
+struct signals_hook {
+  std::shared_ptr<sw::session_signals>* into;
+  void after_create_session(auto& session, auto&) { *into = session.signals(); }
 };
 
 }  // namespace
@@ -207,4 +215,63 @@ TEST_CASE("a disk below best/ that takes longer than the grace does not prevent 
   CHECK(rig.steps() == "0 2");
   CHECK(log.contains(sw::log_level::warning, "the checkpoint of the session is committed before it"));
   door.open();
+}
+
+TEST_CASE("an evaluation in the loop stops between two batches at the end of the grace, and the next run repeats it before its first step",
+          "[training][preemption][evaluate_every]") {
+  sw::test::log_capture log;
+  const std::vector<double> batches(10, 1);
+  struct outcome {
+    std::int64_t evaluated_at = 0, best_step = 0, last_step = 0;
+    double best = 0;
+    adding_model model;
+  };
+  const auto train = [&](session_rig& rig, int signal_at, std::int64_t until, int& calls) {
+    std::shared_ptr<sw::session_signals> signals;
+    const auto evaluate = [&](const adding_model& model, double batch) {
+      if (++calls == signal_at) {
+        ::raise(SIGURG);
+        signals->wait_for_stop(*sw::system_clock(), sw::clock::time_point::max());
+      }
+      rig.clock->advance(250ms);
+      return static_cast<double>(model.sum) * batch;
+    };
+    outcome found;
+    auto tested = sw::evaluate_every(3, batches, evaluate, sw::measure("sum", &own_value));
+    auto session = sw::monitored_training_session(found.model, preemptible(rig), signals_hook{&signals}, tested,
+                                                  sw::best_checkpoint_hook{{.saver = {.file_system = rig.files}}, tested.value("sum")},
+                                                  sw::early_stopping_hook{tested.value("sum"), {.patience = 2}});
+    found.evaluated_at = tested.value("sum").step();
+    while (!session.should_stop() && session.global_step() < until) { session.run(session.global_step() + 1); }
+    found.last_step = session.global_step();
+    session.close();
+    if (const auto best = sw::best_checkpoint(rig.directory.path())) {
+      found.best_step = best->step;
+      found.best = best->value;
+    }
+    return found;
+  };
+  session_rig whole;
+  int calls = 0;
+  const auto wanted = train(whole, -1, 20, calls);
+  CHECK(wanted.best_step == 3);
+  CHECK(wanted.last_step == 9);
+
+  session_rig rig;
+  calls = 0;
+  const auto before = rig.clock->now();
+  const auto first = train(rig, 1, 20, calls);
+  CHECK(calls == 3);
+  CHECK(rig.clock->now() - before == 750ms);
+  CHECK(first.best_step == 0);
+  CHECK(rig.steps() == "0 3");
+  CHECK(log.contains(sw::log_level::warning, "a run that continues from this step evaluates it again"));
+  calls = 0;
+  const auto second = train(rig, -1, 20, calls);
+  CHECK(second.evaluated_at == 3);
+  CHECK(calls == 30);
+  CHECK(second.best_step == wanted.best_step);
+  CHECK(second.best == wanted.best);
+  CHECK(second.last_step == wanted.last_step);
+  CHECK(sw::test::same(second.model, wanted.model));
 }
