@@ -200,6 +200,9 @@ set(STEPWELL_PRIVATE_HEADERS
   # layer 1: kernel
   stepwell/kernel/detail/average.hpp
   stepwell/kernel/detail/crc32c.hpp
+  stepwell/kernel/detail/simd.hpp
+  stepwell/kernel/detail/simd_kernels.hpp
+  stepwell/kernel/detail/simd_tables.hpp
   stepwell/kernel/detail/stream_copy.hpp
   # layer 2: format
   stepwell/format/checkpoint/detail/ending_file.hpp

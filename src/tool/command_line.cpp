@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/kernel/detail/simd.hpp"
 #include "tool/commands.hpp"
 
 #include <CLI/CLI.hpp>
@@ -40,7 +41,7 @@ public:
   explicit command_line(console& to) : to_(to) {
     app_.footer(exit_codes);
     app_.require_subcommand(1);
-    app_.set_version_flag("--version", STEPWELL_VERSION);
+    app_.set_version_flag("--version", [] { return fmt::format("{}\nnumeric kernels: {}", STEPWELL_VERSION, kernel::simd().name); });
     add_inspect();
     add_verify();
     add_events();

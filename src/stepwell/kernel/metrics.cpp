@@ -2,10 +2,12 @@
 #include "stepwell/kernel/metrics.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/kernel/detail/simd.hpp"
 #include "stepwell/kernel/statistics.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -35,12 +37,20 @@ std::size_t columns_of(std::string_view metric, std::size_t scores, std::size_t 
       fmt::format("{}: {} scores for {} labels; give a row with one score of each class for each label", metric, scores, labels));
 }
 
-/// Returns the sum of all values, which `kernel::moments` takes over the finite ones.
-template<class Number>
-double sum_of(std::span<const Number> values) noexcept {
-  const auto found = kernel::moments(values);
-  if (found.nonfinite == 0) { return found.sum; }
-  return std::accumulate(values.begin(), values.end(), 0.0);
+double sum_of(std::span<const float> values) noexcept { return kernel::simd().floats.sum(values.data(), values.size()); }
+double sum_of(std::span<const double> values) noexcept { return kernel::simd().doubles.sum(values.data(), values.size()); }
+
+/// Calls `add` with spans of `error(prediction - target)`. @pre Both spans have the same size.
+template<class Error, class Add>
+void add_errors(std::span<const float> predictions, std::span<const float> targets, Error error, Add add) {
+  std::array<double, 512> errors;  // NOLINT(cppcoreguidelines-pro-type-member-init): written in the loop
+  for (std::size_t begin = 0; begin < targets.size(); begin += errors.size()) {
+    const auto size = std::min(errors.size(), targets.size() - begin);
+    for (std::size_t i = 0; i < size; ++i) {
+      errors[i] = error(static_cast<double>(predictions[begin + i]) - static_cast<double>(targets[begin + i]));
+    }
+    add(std::span<const double>(errors).first(size));
+  }
 }
 
 }  // namespace
@@ -92,10 +102,24 @@ void min_max::update(double value) noexcept {
   }
 }
 void min_max::update(std::span<const float> values) noexcept {
-  for (const auto value : values) { update(static_cast<double>(value)); }
+  const auto found = kernel::moments(values);
+  if (found.count == 0 || found.nonfinite > 0) {
+    for (const auto value : values) { update(static_cast<double>(value)); }
+    return;
+  }
+  update(found.min);
+  update(found.max);
+  count_ += static_cast<std::int64_t>(values.size()) - 2;
 }
 void min_max::update(std::span<const double> values) noexcept {
-  for (const auto value : values) { update(value); }
+  const auto found = kernel::moments(values);
+  if (found.count == 0 || found.nonfinite > 0) {
+    for (const auto value : values) { update(value); }
+    return;
+  }
+  update(found.min);
+  update(found.max);
+  count_ += static_cast<std::int64_t>(values.size()) - 2;
 }
 double min_max::min() const noexcept { return count_ == 0 ? no_value : min_; }
 double min_max::max() const noexcept { return count_ == 0 ? no_value : max_; }
@@ -182,17 +206,19 @@ void accuracy::update(std::int64_t prediction, std::int64_t label) noexcept {
 }
 void accuracy::update(std::span<const std::int64_t> predictions, std::span<const std::int64_t> labels) {
   check_sizes("accuracy", predictions.size(), labels.size());
-  for (std::size_t i = 0; i < labels.size(); ++i) { update(predictions[i], labels[i]); }
+  correct_ += static_cast<std::int64_t>(kernel::simd().count_equal(predictions.data(), labels.data(), labels.size()));
+  count_ += static_cast<std::int64_t>(labels.size());
 }
 void accuracy::update(std::span<const float> scores, std::span<const std::int64_t> labels) {
   const auto columns = columns_of("accuracy", scores.size(), labels.size());
+  const auto& kernels = kernel::simd();
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto row = scores.subspan(i * columns, columns);
-    if (kernel::any_nan(row)) {
+    const auto greatest = kernels.argmax(&scores[i * columns], columns);
+    if (greatest.has_nan) {
       ++nan_examples_;
       ++count_;  // never correct
     } else {
-      update(std::ranges::max_element(row) - row.begin(), labels[i]);
+      update(static_cast<std::int64_t>(greatest.index), labels[i]);
     }
   }
 }
@@ -220,10 +246,10 @@ void top_k_accuracy::update(std::span<const float> scores, std::span<const std::
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto row = scores.subspan(i * columns, columns);
     const auto own = row[static_cast<std::size_t>(labels[i])];
-    const auto greater = std::ranges::count_if(row, [own](float score) { return score > own; });
+    const auto greater = kernel::simd().count_greater(row.data(), row.size(), own);
     const bool has_nan = kernel::any_nan(row);
     nan_examples_ += has_nan ? 1 : 0;
-    correct_ += std::isfinite(own) && !has_nan && static_cast<std::size_t>(greater) < k_ ? 1 : 0;
+    correct_ += std::isfinite(own) && !has_nan && greater < k_ ? 1 : 0;
     ++count_;
   }
 }
@@ -408,7 +434,7 @@ double perplexity::value() const noexcept { return std::exp(mean_.value()); }
 void mean_absolute_error::update(double prediction, double target) noexcept { mean_.update(std::abs(prediction - target)); }
 void mean_absolute_error::update(std::span<const float> predictions, std::span<const float> targets) {
   check_sizes("mean_absolute_error", predictions.size(), targets.size());
-  for (std::size_t i = 0; i < targets.size(); ++i) { update(static_cast<double>(predictions[i]), static_cast<double>(targets[i])); }
+  add_errors(predictions, targets, [](double error) { return std::abs(error); }, [this](auto errors) { mean_.update(errors); });
 }
 
 void mean_squared_error::update(double prediction, double target) noexcept {
@@ -417,7 +443,7 @@ void mean_squared_error::update(double prediction, double target) noexcept {
 }
 void mean_squared_error::update(std::span<const float> predictions, std::span<const float> targets) {
   check_sizes("mean_squared_error", predictions.size(), targets.size());
-  for (std::size_t i = 0; i < targets.size(); ++i) { update(static_cast<double>(predictions[i]), static_cast<double>(targets[i])); }
+  add_errors(predictions, targets, [](double error) { return error * error; }, [this](auto errors) { mean_.update(errors); });
 }
 double mean_squared_error::root() const noexcept { return std::sqrt(value()); }
 

@@ -10,8 +10,8 @@
 // * `variables()` returns the state. If a model or a hook lists the state in its variables, a resumed run continues the metric:
 //   `sw::variables({{"weights", weights}, {"accuracy", accuracy.variables()}})`.
 //
-// An update reads each span in one pass. `sum` and `mean` add the values of a span with vector instructions. If an update takes two spans,
-// they must have the same size. There is one exception: `scores` may have several elements (a row) for each label.
+// An update reads each span in one pass. Most updates with spans use vector instructions, with the same bits on all machines. If an update
+// takes two spans, they must have the same size. There is one exception: `scores` may have several elements (a row) for each label.
 //
 // An example with a NaN among its scores is counted, and is never correct: the result of a diverged model is the worst one, not an error.
 // `nan_examples()` of the metrics that take scores returns the number of these examples. Checkpoints of earlier versions lack this number: it

@@ -3,9 +3,11 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/kernel/detail/average.hpp"
+#include "stepwell/kernel/detail/simd.hpp"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <cstdint>
@@ -13,47 +15,38 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <xsimd/xsimd.hpp>
 
 namespace stepwell::kernel {
 namespace {
 
-// Tests of a value or of a batch of values.
-template<class T>
-constexpr auto is_finite = [](const auto& value) {
-  using std::abs;
-  return abs(value) <= std::numeric_limits<T>::max();
-};
-constexpr auto is_number = [](const auto& value) { return value == value; };  // NOLINT(misc-redundant-expression): false for NaN
+constexpr double greatest = std::numeric_limits<double>::max();
 
-// Tests four batches per branch, because nearly all arrays pass the test.
-template<class T, class Test>
-bool all_of(std::span<const T> values, Test test) noexcept {
-  using batch = xsimd::batch<T>;
-  constexpr std::size_t stride = 4 * batch::size;
-  const std::size_t whole = values.size() - values.size() % stride;
-  for (std::size_t i = 0; i < whole; i += stride) {
-    const T* const at = &values[i];
-    const auto good = test(batch::load_unaligned(at)) & test(batch::load_unaligned(at + batch::size)) &
-                      test(batch::load_unaligned(at + 2 * batch::size)) & test(batch::load_unaligned(at + 3 * batch::size));
-    if (!xsimd::all(good)) { return false; }
+// The kernels for arrays of T.
+template<class T>
+const simd_functions<T>& kernels_of() noexcept {
+  if constexpr (std::is_same_v<T, float>) {
+    return simd().floats;
+  } else {
+    return simd().doubles;
   }
-  return std::ranges::all_of(values.subspan(whole), test);
 }
 
-// Returns true if all elements pass: `whole` tests spans of floats and doubles, `one` tests a float. Complex numbers are pairs of numbers.
+// Returns true if all elements pass: `whole` tests spans of floats and doubles, `one` tests a float. A 16-bit number passes if its bits
+// without the sign are at most those of infinity minus `below_infinity`. Complex numbers are pairs of numbers.
 template<class Whole, class One>
-bool all_elements(const elements_view& values, Whole whole, One one) {
+bool all_elements(const elements_view& values, Whole whole, One one, std::uint16_t below_infinity) {
   const auto as = [&]<class Element>(std::type_identity<Element>) {
     return std::span(reinterpret_cast<const Element*>(values.bytes.data()), values.bytes.size() / sizeof(Element));
+  };
+  const auto short_numbers = [&](std::uint16_t infinity) {
+    const auto bits = as(std::type_identity<std::uint16_t>{});
+    return simd().magnitudes_at_most(bits.data(), bits.size(), static_cast<std::uint16_t>(infinity - below_infinity));
   };
   const auto type = values.dtype;
   if (type == dtype::float32 || type == dtype::complex64) { return whole(as(std::type_identity<float>{})); }
   if (type == dtype::float64 || type == dtype::complex128) { return whole(as(std::type_identity<double>{})); }
-  if (type == dtype::half) { return std::ranges::all_of(as(std::type_identity<std::uint16_t>{}), one, stepwell::detail::half_number); }
-  if (type == dtype::bfloat16) {
-    return std::ranges::all_of(as(std::type_identity<std::uint16_t>{}), one, stepwell::detail::bfloat16_number);
-  }
+  if (type == dtype::half) { return short_numbers(0x7c00); }
+  if (type == dtype::bfloat16) { return short_numbers(0x7f80); }
   if (stepwell::detail::is_narrow_number(type)) {
     return std::ranges::all_of(as(std::type_identity<std::uint8_t>{}), one,
                                [type](std::uint8_t bits) { return stepwell::detail::narrow_number(type, bits); });
@@ -64,75 +57,22 @@ bool all_elements(const elements_view& values, Whole whole, One one) {
   return true;  // integers and booleans
 }
 
-constexpr double greatest = std::numeric_limits<double>::max();
-using doubles = xsimd::batch<double>;
-
-// xsimd 9 renamed the function.
-double sum_of(const doubles& values) noexcept {
-#if XSIMD_VERSION_MAJOR >= 9
-  return xsimd::reduce_add(values);
-#else
-  return xsimd::hadd(values);
-#endif
-}
-
-// The statistics, one partial result for each vector lane.
-struct lanes {
-  doubles min = doubles(greatest);
-  doubles max = doubles(-greatest);
-  doubles sum = doubles(0.0);
-  doubles sum_squares = doubles(0.0);
-  doubles count = doubles(0.0);  // exact below 2^53 values
-
-  void take(const doubles& values) noexcept {
-    const auto finite = xsimd::abs(values) <= doubles(greatest);
-    const auto kept = xsimd::select(finite, values, doubles(0.0));
-    sum = sum + kept;
-    sum_squares = sum_squares + kept * kept;
-    count = count + xsimd::select(finite, doubles(1.0), doubles(0.0));
-    min = xsimd::select(finite, xsimd::min(min, kept), min);
-    max = xsimd::select(finite, xsimd::max(max, kept), max);
-  }
-};
-
-void take(moments_of_values& all, double value) noexcept {
-  if (!std::isfinite(value)) { return; }
-  all.sum += value;
-  all.sum_squares += value * value;
-  ++all.count;
-  all.min = std::min(all.min, value);
-  all.max = std::max(all.max, value);
-}
-
-void add(moments_of_values& all, const lanes& part) noexcept {
-  double min[doubles::size];
-  double max[doubles::size];
-  part.min.store_unaligned(min);
-  part.max.store_unaligned(max);
-  all.min = std::min(all.min, *std::ranges::min_element(min));
-  all.max = std::max(all.max, *std::ranges::max_element(max));
-  all.sum += sum_of(part.sum);
-  all.sum_squares += sum_of(part.sum_squares);
-  all.count += static_cast<std::uint64_t>(sum_of(part.count));
-}
-
 template<class T>
 moments_of_values moments_of(std::span<const T> values) noexcept {
-  constexpr std::size_t stride = 2 * doubles::size;
-  const std::size_t whole = values.size() - values.size() % stride;
+  const auto found = kernels_of<T>().moments(values.data(), values.size());
   moments_of_values all;
-  lanes even;
-  lanes odd;  // two independent sets, so that consecutive additions can overlap
-  for (std::size_t i = 0; i < whole; i += stride) {
-    even.take(doubles::load_unaligned(&values[i]));
-    odd.take(doubles::load_unaligned(&values[i] + doubles::size));
+  all.nonfinite = values.size() - found.count;
+  if (found.count > 0) {
+    all.min = found.min;
+    all.max = found.max;
+    all.sum = found.sum;
+    all.sum_squares = found.sum_squares;
+    all.count = found.count;
   }
-  add(all, even);
-  add(all, odd);
-  for (const T value : values.subspan(whole)) { take(all, static_cast<double>(value)); }
-  all.nonfinite = values.size() - all.count;
   return all;
 }
+
+// ---- the histogram of TF1
 
 constexpr std::size_t limit_count = 1551;
 
@@ -151,23 +91,115 @@ std::array<double, limit_count> make_limits() {
   return limits;
 }
 
+constexpr std::size_t last_bucket = limit_count - 1;
+
+// Returns the number of the first limit greater than the value. No limit exceeds the greatest double, so that value belongs to the last bucket.
+std::size_t growing_bucket(double value) {
+  const auto limits = histogram_limits();
+  return std::min(static_cast<std::size_t>(std::ranges::upper_bound(limits, value) - limits.begin()), last_bucket);
+}
+
+template<class T>
+std::vector<growing_entry<T>> make_cells() {
+  using entry = growing_entry<T>;
+  constexpr auto low_bits = (entry{1} << growing_shift<T>)-1;
+  const auto limits = histogram_limits();
+  std::vector<entry> cells(2 * growing_cells);
+  for (std::size_t i = 0; i < growing_cells; ++i) {
+    const auto edge = [&](std::size_t sixteenths) {
+      return std::ldexp(static_cast<T>(16 + sixteenths), growing_first_exponent + static_cast<int>(i / 16) - 4);
+    };
+    const T start = edge(i % 16);
+    const double end = static_cast<double>(edge(i % 16 + 1));
+    const auto distance = [&](T magnitude) { return std::bit_cast<entry>(magnitude) - std::bit_cast<entry>(start); };
+    // A positive value is in the bucket of the start, or in the next one if it is not below the limit between them.
+    const auto bucket = growing_bucket(static_cast<double>(start));
+    entry carry = 0;
+    if (const double limit = limits[bucket]; limit < end) {
+      auto at_limit = static_cast<T>(limit);
+      if (static_cast<double>(at_limit) < limit) { at_limit = std::nextafter(at_limit, std::numeric_limits<T>::max()); }
+      if (static_cast<double>(at_limit) < end) { carry = low_bits + 1 - distance(at_limit); }
+    }
+    cells[i] = (static_cast<entry>(bucket) << growing_shift<T>)+carry;
+    // A negative value is in the bucket of the start, or in the one before if it is below the limit between them.
+    const auto below = growing_bucket(-static_cast<double>(start));
+    entry borrow = low_bits;
+    if (const double limit = -limits[below - 1]; limit < end) {
+      auto at_limit = static_cast<T>(limit);
+      if (static_cast<double>(at_limit) > limit) { at_limit = std::nextafter(at_limit, T{0}); }
+      borrow = distance(at_limit);
+    }
+    cells[growing_cells + i] = (static_cast<entry>(below) << growing_shift<T>)+borrow;
+  }
+  return cells;
+}
+
+// ---- counting
+
+// Consecutive values have different counters, so that an increment does not wait for the one before.
+constexpr std::size_t counters_of_bucket = 4;
+
+std::uint64_t bucket_number(std::uint32_t bucket) noexcept { return bucket; }
+std::uint64_t bucket_number(std::uint64_t bucket) noexcept { return bucket; }
+std::uint64_t bucket_number(double bucket) noexcept { return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(bucket)); }
+
+// Adds the values to the counters of their buckets. `find(values, size, buckets)` writes the bucket of each value.
+template<class Bucket, class T, class Find>
+void count_values(std::span<const T> values, Find find, std::span<std::uint64_t> counters) {
+  std::array<Bucket, 512> buckets;  // NOLINT(cppcoreguidelines-pro-type-member-init): written by `find`
+  for (; !values.empty(); values = values.subspan(std::min(values.size(), buckets.size()))) {
+    const auto size = std::min(values.size(), buckets.size());
+    find(values.data(), size, buckets.data());
+    const auto count = [&](std::size_t i, std::size_t way) { ++counters[counters_of_bucket * bucket_number(buckets[i]) + way]; };
+    std::size_t i = 0;
+    for (; i + counters_of_bucket <= size; i += counters_of_bucket) {
+      for (std::size_t way = 0; way < counters_of_bucket; ++way) { count(i + way, way); }
+    }
+    for (; i < size; ++i) { count(i, 0); }
+  }
+}
+
+double count_in(std::span<const std::uint64_t> counters, std::size_t bucket) {
+  const auto own = counters.subspan(counters_of_bucket * bucket, counters_of_bucket);
+  return static_cast<double>(own[0] + own[1] + own[2] + own[3]);
+}
+
 template<class T>
 growing_histogram growing(std::span<const T> values) {
   const auto limits = histogram_limits();
-  std::array<std::uint64_t, limit_count> counts{};
-  for (const T value : values) {
-    if (!std::isfinite(value)) { continue; }
-    // The bucket of the first limit greater than the value. No limit exceeds the greatest double, so that value belongs to the last bucket.
-    const auto at = std::ranges::upper_bound(limits, static_cast<double>(value)) - limits.begin();
-    ++counts[std::min(static_cast<std::size_t>(at), limit_count - 1)];
-  }
   growing_histogram made{.stats = moments(values), .limits = {}, .counts = {}};
-  for (std::size_t i = 0; i < limit_count; ++i) {
-    const bool is_merged = counts[i] == 0 && i + 1 < limit_count && counts[i + 1] == 0;
-    if (is_merged) { continue; }
-    made.limits.push_back(limits[i]);
-    made.counts.push_back(static_cast<double>(counts[i]));
+  const auto add = [&](std::size_t bucket, double count) {
+    made.limits.push_back(limits[bucket]);
+    made.counts.push_back(count);
+  };
+  if (made.stats.count == 0) {
+    add(last_bucket, 0);
+    return made;
   }
+  const auto first = growing_bucket(made.stats.min);
+  const auto last = growing_bucket(made.stats.max);
+  // Only the counters that are used are set to 0. Values that are not finite have a bucket of their own.
+  std::array<std::uint64_t, counters_of_bucket*(limit_count + 1)> memory;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  const std::span counters(memory);
+  std::ranges::fill(counters.subspan(counters_of_bucket * first, counters_of_bucket * (last - first + 1)), 0);
+  std::ranges::fill(counters.last(counters_of_bucket), 0);
+  count_values<growing_entry<T>>(
+      values,
+      [cells = growing_entries<T>().data()](const T* some, std::size_t size, growing_entry<T>* buckets) {
+        kernels_of<T>().growing_buckets(some, size, cells, buckets);
+      },
+      counters);
+  // Of consecutive empty buckets, only the last one is kept.
+  made.limits.reserve(last - first + 3);
+  made.counts.reserve(last - first + 3);
+  if (first > 0) { add(first - 1, 0); }
+  double next = count_in(counters, first);
+  for (auto i = first; i <= last; ++i) {
+    const double count = next;
+    next = i < last ? count_in(counters, i + 1) : 0;
+    if (count != 0 || next != 0) { add(i, count); }
+  }
+  if (last < last_bucket) { add(last_bucket, 0); }
   return made;
 }
 
@@ -181,38 +213,34 @@ equal_histogram equal(std::span<const T> values, std::size_t k) {
   const double half_width = (max / 2 - min / 2) / static_cast<double>(k);
   const auto edge = [&](std::size_t i) { return i == k ? max : min + 2 * (static_cast<double>(i) * half_width); };
   for (std::size_t i = 0; i < k; ++i) { made.buckets[i] = {edge(i), edge(i + 1), 0}; }
-  const double last = static_cast<double>(k - 1);
-  for (const T value : values) {
-    if (!std::isfinite(value)) { continue; }
-    const double place = half_width > 0 ? std::floor((static_cast<double>(value) / 2 - min / 2) / half_width) : last;
-    made.buckets[static_cast<std::size_t>(std::min(place, last))].count += 1;
+  if (half_width == 0) {
+    made.buckets.back().count = static_cast<double>(made.stats.count);
+    return made;
   }
+  std::vector<std::uint64_t> counters(counters_of_bucket * (k + 1));  // the last bucket is that of values that are not finite
+  const equal_places places{min / 2, half_width, static_cast<double>(k - 1)};
+  count_values<double>(
+      values, [&](const T* some, std::size_t size, double* buckets) { kernels_of<T>().equal_buckets(some, size, places, buckets); },
+      counters);
+  for (std::size_t i = 0; i < k; ++i) { made.buckets[i].count = count_in(counters, i); }
   return made;
 }
 
 template<class T>
 void move_all(std::span<T> averages, std::span<const T> values, T weight) noexcept {
   assert(averages.size() == values.size());
-  using batch = xsimd::batch<T>;
-  const std::size_t whole = values.size() - values.size() % batch::size;
-  const batch weights(weight);
-  for (std::size_t i = 0; i < whole; i += batch::size) {
-    const auto average = batch::load_unaligned(&averages[i]);
-    const auto moved = average + weights * (batch::load_unaligned(&values[i]) - average);
-    moved.store_unaligned(&averages[i]);
-  }
-  for (std::size_t i = whole; i < values.size(); ++i) { averages[i] += weight * (values[i] - averages[i]); }
+  kernels_of<T>().move_towards(averages.data(), values.data(), values.size(), weight);
 }
 
 }  // namespace
 
-bool all_finite(std::span<const float> values) noexcept { return all_of(values, is_finite<float>); }
-bool all_finite(std::span<const double> values) noexcept { return all_of(values, is_finite<double>); }
+bool all_finite(std::span<const float> values) noexcept { return simd().floats.all_finite(values.data(), values.size()); }
+bool all_finite(std::span<const double> values) noexcept { return simd().doubles.all_finite(values.data(), values.size()); }
 bool all_finite(const elements_view& values) {
-  return all_elements(values, [](auto elements) { return all_finite(elements); }, [](float value) { return std::isfinite(value); });
+  return all_elements(values, [](auto elements) { return all_finite(elements); }, [](float value) { return std::isfinite(value); }, 1);
 }
 bool any_nan(const elements_view& values) {
-  return !all_elements(values, [](auto elements) { return !any_nan(elements); }, [](float value) { return !std::isnan(value); });
+  return !all_elements(values, [](auto elements) { return !any_nan(elements); }, [](float value) { return !std::isnan(value); }, 0);
 }
 double number_at(const elements_view& values, std::size_t index) {
   const auto as = [&]<class Element>(std::type_identity<Element>) {
@@ -248,8 +276,8 @@ double number_at(const elements_view& values, std::size_t index) {
   return static_cast<double>(stepwell::detail::narrow_number(type, as(std::type_identity<std::uint8_t>{})));
 }
 
-bool any_nan(std::span<const float> values) noexcept { return !all_of(values, is_number); }
-bool any_nan(std::span<const double> values) noexcept { return !all_of(values, is_number); }
+bool any_nan(std::span<const float> values) noexcept { return simd().floats.any_nan(values.data(), values.size()); }
+bool any_nan(std::span<const double> values) noexcept { return simd().doubles.any_nan(values.data(), values.size()); }
 
 moments_of_values moments(std::span<const float> values) noexcept { return moments_of(values); }
 moments_of_values moments(std::span<const double> values) noexcept { return moments_of(values); }
@@ -258,6 +286,14 @@ std::span<const double> histogram_limits() {
   static const auto limits = make_limits();
   return limits;
 }
+
+template<class T>
+std::span<const growing_entry<T>> growing_entries() {
+  static const auto entries = make_cells<T>();
+  return entries;
+}
+template std::span<const growing_entry<float>> growing_entries<float>();
+template std::span<const growing_entry<double>> growing_entries<double>();
 
 growing_histogram make_growing_histogram(std::span<const float> values) { return growing(values); }
 growing_histogram make_growing_histogram(std::span<const double> values) { return growing(values); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Vectorised statistics of arrays: tests for NaN and infinity, moments, and the two histograms of TensorFlow. Arrays may have any
-// alignment. The results are wrong if the library is compiled with -ffast-math.
+// alignment. The functions use the widest vectors of the machine, and return the same bits on all machines. The results are wrong if the
+// library is compiled with -ffast-math.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -47,8 +48,8 @@ struct moments_of_values {
 };
 
 /// Returns the statistics of `values`. The sums are doubles and may overflow to infinity. The order of the additions depends only on the
-/// number of values and on the vector width for which the library was compiled. The last bits of the sums may therefore differ between
-/// builds for different kinds of CPU, but not between two runs of one binary.
+/// number of values: 16 sums, each of every 16th value, are added at the end. The error of a sum is at most (n / 16 + 5) * 2^-53 times the
+/// sum of the magnitudes. A minimum or maximum that is zero is +0.
 /// @cost O(n), one pass.
 [[nodiscard]] moments_of_values moments(std::span<const float> values) noexcept;
 [[nodiscard]] moments_of_values moments(std::span<const double> values) noexcept;

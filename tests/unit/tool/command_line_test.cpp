@@ -3,6 +3,7 @@
 #include "support/temporary_directory.hpp"
 #include "tool_run.hpp"
 
+#include <stepwell/kernel/detail/simd.hpp>
 #include <tool/commands.hpp>
 #include <tool/elements.hpp>
 #include <tool/json.hpp>
@@ -29,6 +30,12 @@ TEST_CASE("help lists every command and every exit code, and each command has it
     CHECK(own.out.find("stepwell " + name + " [OPTIONS]") != std::string::npos);
   }
   CHECK(help.out.find("exit codes: 0 done") != std::string::npos);
+}
+
+TEST_CASE("the version names the instructions of the numeric kernels", "[tool][command_line]") {
+  const auto version = run_tool({"--version"});
+  CHECK(version.how == exit_code::good);
+  CHECK(version.out.find(std::string("\nnumeric kernels: ") + sw::kernel::simd().name + "\n") != std::string::npos);
 }
 
 TEST_CASE("a command line that makes no sense ends with 2, and says why on the error stream", "[tool][command_line]") {
