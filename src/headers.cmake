@@ -204,6 +204,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/kernel/detail/simd_kernels.hpp
   stepwell/kernel/detail/simd_tables.hpp
   stepwell/kernel/detail/stream_copy.hpp
+  stepwell/kernel/detail/to_doubles.hpp
   # layer 2: format
   stepwell/format/checkpoint/detail/ending_file.hpp
   stepwell/format/checkpoint/detail/string_tensor.hpp

@@ -4,7 +4,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/hooks/detail/writer_work.hpp"
-#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/detail/to_doubles.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -69,7 +69,7 @@ void write_histogram(writer& out, const std::string& tag, const tensor_view& val
         fmt::format("summary \"{}\": a histogram is made of real numbers, but the elements are of {}", tag, to_string(all.dtype)));
   }
   std::vector<double> numbers(all.bytes.size() / size);
-  for (std::size_t i = 0; i < numbers.size(); ++i) { numbers[i] = kernel::number_at(all, i); }
+  kernel::to_doubles(all, numbers);
   add(std::span<const double>(numbers));
 }
 

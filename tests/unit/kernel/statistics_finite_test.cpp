@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
+#include <stepwell/kernel/detail/to_doubles.hpp>
 #include <stepwell/kernel/statistics.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -91,4 +93,46 @@ TEST_CASE("number_at returns elements of every real type, at any alignment, and 
     CHECK_THROWS_WITH(sw::kernel::number_at({type, bytes}, 0),
                       ContainsSubstring(std::string(sw::to_string(type)) + " are not real numbers"));
   }
+}
+
+TEST_CASE("to_doubles converts arrays of every real type as number_at does, at any alignment", "[kernel][finite]") {
+  using enum sw::dtype;
+  std::vector<std::byte> bytes(1 + 600 * sizeof(double));
+  for (std::size_t i = 0; i < bytes.size(); ++i) { bytes[i] = static_cast<std::byte>(i * 2654435761U >> 7); }
+  for (const auto type :
+       {boolean, int8, qint8, uint8, int16, uint16, int32, uint32, int64, uint64, half, bfloat16, float8_e5m2, int4, float32, float64}) {
+    for (const std::size_t count : {0, 1, 511, 600}) {
+      const sw::elements_view values{type, std::span(bytes).subspan(1, count * sw::size_of(type))};
+      std::vector<double> numbers(count);
+      kernel::to_doubles(values, numbers);
+      for (std::size_t i = 0; i < count; ++i) {
+        const double expected = kernel::number_at(values, i);
+        if (numbers[i] != expected && !(std::isnan(numbers[i]) && std::isnan(expected))) { FAIL(sw::to_string(type) << " " << i); }
+      }
+    }
+  }
+  std::vector<double> one(1);
+  CHECK_THROWS_WITH(kernel::to_doubles({complex64, std::span(bytes).first(8)}, one), ContainsSubstring("are not real numbers"));
+}
+
+TEST_CASE("a bad half, bfloat16 or complex number is found at every place and length", "[kernel][finite]") {
+  const auto check = [](sw::dtype type, auto good, auto infinite, auto nan) {
+    for (std::size_t size = 1; size <= 70; ++size) {
+      std::vector<decltype(good)> values(size, good);
+      const sw::elements_view all{type, std::as_bytes(std::span(values))};
+      if (!kernel::all_finite(all) || kernel::any_nan(all)) { FAIL("size " << size); }
+      for (std::size_t at = 0; at < size; ++at) {
+        values[at] = infinite;
+        if (kernel::all_finite(all) || kernel::any_nan(all)) { FAIL("infinite: size " << size << ", place " << at); }
+        values[at] = nan;
+        if (kernel::all_finite(all) || !kernel::any_nan(all)) { FAIL("NaN: size " << size << ", place " << at); }
+        values[at] = good;
+      }
+    }
+  };
+  using bits = std::uint16_t;
+  check(sw::dtype::half, bits{0xfbff}, bits{0xfc00}, bits{0x7c01});
+  check(sw::dtype::bfloat16, bits{0x7f7f}, bits{0x7f80}, bits{0xff81});
+  const float inf = std::numeric_limits<float>::infinity();
+  check(sw::dtype::complex64, std::complex<float>(1, 2), std::complex<float>(1, -inf), std::complex<float>(inf - inf, 1));
 }
