@@ -17,6 +17,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -135,9 +136,13 @@ static_assert(!sw::trainable_model<template_without_result>);
 static_assert(std::is_same_v<sw::model_result<names_its_result>, double>);
 static_assert(sw::raw_session<raw> && !sw::raw_session<model>);
 static_assert(sw::raw_session<sw::evaluation_session<model>>);
-static_assert(sw::fetch_of<float model::result::*, sw::evaluation_session<model>> && !sw::fetch_of<int, sw::evaluation_session<model>>);
-static_assert(sw::fetch_of<float model::result::*, raw> && sw::fetch_of<float model::*, raw>);
-static_assert(!sw::fetch_of<int, raw> && !sw::fetch_of<std::string std::pair<std::string, int>::*, raw>);
+
+template<class Projection, class Raw>
+concept fetch_of =
+    requires(const Raw& raw, const typename Raw::outcome_type& outcome, const Projection& projection) { raw.read(outcome, projection); };
+static_assert(fetch_of<float model::result::*, sw::evaluation_session<model>> && !fetch_of<int, sw::evaluation_session<model>>);
+static_assert(fetch_of<float model::result::*, raw> && fetch_of<float model::*, raw>);
+static_assert(!fetch_of<int, raw> && !fetch_of<std::string std::pair<std::string, int>::*, raw>);
 
 // sessions ------------------------------------------------------------------------------------------------------------
 
@@ -175,7 +180,8 @@ std::int64_t fit(Session& session, Source& source) {
 }
 template std::int64_t fit(session_archetype&, std::vector<int>&);
 
-using session = sw::training_session_of<model, sw::stop_at_step_hook, std::reference_wrapper<only_begins>>;
+using session = decltype(sw::monitored_training_session(std::declval<model&>(), {}, std::declval<sw::stop_at_step_hook>(),
+                                                        std::declval<std::reference_wrapper<only_begins>>()));
 static_assert(sw::training_session<session>);
 static_assert(sw::steps_from<session, std::vector<std::int64_t>>);
 static_assert(std::is_nothrow_move_constructible_v<session> && !std::is_copy_constructible_v<session>);

@@ -25,13 +25,15 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace {
 
 namespace sw = stepwell;
 namespace asio = boost::asio;
 using sw::test::counting_model;
-using session_type = sw::async_training_session_of<counting_model, sw::stop_at_step_hook>;
+using session_type =
+    decltype(sw::monitored_training_session(sw::defer_start, std::declval<counting_model&>(), {}, std::declval<sw::stop_at_step_hook>()));
 
 constexpr int last_step = 20;
 

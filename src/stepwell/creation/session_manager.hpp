@@ -150,23 +150,6 @@ public:
     detail::wait_until_ready(creation, max_wait, given_.recovery_wait, [&] { return worker_not_ready(raw, creation); }, wait_for_chief);
   }
 
-  /// Restores `raw` if there is a checkpoint, and runs the local initialisation. Returns true if something was restored and `raw` is ready
-  /// afterwards. Otherwise returns false.
-  /// @errors The errors of the restore, and of the functions of the scaffold.
-  /// @see contract SM-13
-  [[nodiscard]] bool recover_session(Raw& raw, session_creation& creation, const restore_from& from = {}) const {
-    bool is_ready = false;
-    const auto step = detail::prepare_as_chief(raw, [&] {
-      const bool is_restored = restore(raw, creation, from);
-      auto& subject = detail::subject_in_raw(raw);
-      const bool has_local_init = try_local_init(subject).empty();
-      is_ready = is_restored && has_local_init && detail::not_ready(given_.ready_op, subject).empty();
-      return is_ready;
-    });
-    creation.set_starts_at(step);
-    return is_ready;
-  }
-
 private:
   [[nodiscard]] detail::unreadiness worker_not_ready(Raw& raw, session_creation& creation) const {
     if (!is_chief_ready(raw)) { return no_chief; }  // checked first without the lock: `alone_with` may block without a deadline

@@ -17,9 +17,6 @@
 
 namespace stepwell {
 
-/// The request that a type-erased hook makes if the raw session has no `fetch_key`.
-using erased_request = std::optional<run_args<fetch_pack<>, feed_pack<>, run_options>>;
-
 namespace detail {
 
 /// The fetches of a type-erased hook that the raw session can enumerate: a list of keys if `Raw` has a `fetch_key`, otherwise no fetches.
@@ -36,7 +33,7 @@ struct erased_fetches<Raw> {
 template<class Raw>
 using erased_fetches_t = typename erased_fetches<Raw>::type;
 
-/// The type of the request of a type-erased hook over `Raw`. If `Raw` has no `fetch_key`, this type is `erased_request`.
+/// The type of the request of a type-erased hook over `Raw`.
 template<class Raw>
 using erased_request_of = std::optional<run_args<erased_fetches_t<Raw>, feed_pack<>, run_options>>;
 

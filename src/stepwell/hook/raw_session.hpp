@@ -77,11 +77,6 @@ concept raw_session = std::move_constructible<Raw> && requires(Raw& raw, const R
   { raw.variables() } -> std::same_as<variable_list>;
 };
 
-/// A fetch that `Raw` supports.
-template<class Projection, class Raw>
-concept fetch_of =
-    requires(const Raw& raw, const typename Raw::outcome_type& outcome, const Projection& projection) { raw.read(outcome, projection); };
-
 /// True if `run` of `Raw` reads the feeds of its request. The raw session declares this with `static constexpr bool reads_feeds = true`. A
 /// run with feeds compiles only if the raw session has either this constant or a function `feed(request)`.
 template<class Raw>

@@ -74,7 +74,6 @@ public:
   /// Exchanges the values back, after `swap_in`.
   /// @errors `failed_precondition_error` if the averages are not swapped in, or if the model's variables have changed.
   void swap_out();
-  [[nodiscard]] bool is_swapped_in() const noexcept { return is_swapped_in_; }
 
   /// Copies the averages into the variables of the model `other`. `other` must have a variable with the name of each average. The variables
   /// of `other` that have no average keep their values.

@@ -7,15 +7,12 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/session_signals.hpp"
-#include "stepwell/threads/queue_runner.hpp"
 
 #include <concepts>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <ranges>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,14 +66,6 @@ template<class Session, class Source>
 concept steps_from = training_session<Session> && requires(Session& session, Source& source) {
   { session.steps(source) } -> std::ranges::input_range;
 };
-
-/// Starts nothing and returns no threads, because a monitored session starts its queue runners itself.
-/// @see `start_queue_runners(queue_runner::session_key, coordinator&, ...)`
-template<training_session Session>
-std::vector<coordinated_thread> start_queue_runners(const Session& /*session*/, coordinator& /*threads*/,
-                                                    std::span<const std::shared_ptr<queue_runner>> /*runners*/) {
-  return {};
-}
 
 namespace detail {
 

@@ -275,10 +275,6 @@ graph graph::import_graph_def(std::span<const std::byte> bytes) {
 }
 
 tensorflow::operation graph::operation(std::string_view name) const { return {state_, state_->get(name, "operation")}; }
-std::optional<tensorflow::operation> graph::find_operation(std::string_view name) const {
-  auto* const found = state_->find(name);
-  return found == nullptr ? std::nullopt : std::optional(tensorflow::operation(state_, found));
-}
 std::vector<tensorflow::operation> graph::operations() const {
   std::vector<tensorflow::operation> all;
   std::size_t position = 0;
@@ -296,12 +292,6 @@ std::optional<tensor_shape> graph::shape(const tensorflow::output& of) const {
 }
 
 std::vector<std::string> graph::collection(std::string_view name) const { return state_->collection(name); }
-std::vector<std::string> graph::collection_names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, nodes] : state_->parts.nodes) { names.push_back(name); }
-  for (const auto& [name, messages] : state_->parts.messages) { names.push_back(name); }
-  return names;
-}
 const std::string& graph::place() const noexcept { return state_->place; }
 
 }  // namespace stepwell::tensorflow

@@ -100,8 +100,6 @@ public:
 
   /// Returns the operation with this name. @errors `not_found_error` if there is no such operation; the message contains `place()`.
   [[nodiscard]] tensorflow::operation operation(std::string_view name) const;
-  /// Returns the operation with this name. Empty if there is no such operation.
-  [[nodiscard]] std::optional<tensorflow::operation> find_operation(std::string_view name) const;
   /// Returns all operations of the graph. A session may add operations to the imported ones.
   [[nodiscard]] std::vector<tensorflow::operation> operations() const;
 
@@ -116,7 +114,6 @@ public:
   /// Returns the names of the operations and tensors in the collection `name`, such as "train_op". Empty if there is no such collection, or
   /// if the collection contains other objects than names.
   [[nodiscard]] std::vector<std::string> collection(std::string_view name) const;
-  [[nodiscard]] std::vector<std::string> collection_names() const;
 
   /// Returns the place from which the graph was imported, such as the path of the file, for messages.
   [[nodiscard]] const std::string& place() const noexcept;

@@ -30,10 +30,6 @@ struct defer_start_t {
 };
 inline constexpr defer_start_t defer_start{};
 
-/// The type of a session made by `monitored_training_session(defer_start, ...)`.
-template<class Model, class... Hooks>
-using async_training_session_of = detail::session_of_hooks<async_monitored_session, Model, Hooks...>;
-
 /// Returns an asynchronous session with the same default hooks and settings as the session of `monitored_training_session(model, options,
 /// hooks...)`. Not this function but `async_start` finds and restores a checkpoint, and calls `begin` of the hooks. All waits of the
 /// session are asynchronous: they suspend the awaiting coroutine. Store the options in a named variable, as in the example: g++ 12 has a

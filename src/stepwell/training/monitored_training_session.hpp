@@ -478,10 +478,6 @@ constexpr bool can_be_trained() {
 
 }  // namespace detail
 
-/// The type of a session made by `monitored_training_session`.
-template<class Model, class... Hooks>
-using training_session_of = detail::session_of_hooks<monitored_session, Model, Hooks...>;
-
 /// Returns a session that trains `model`. The session of a chief restores the newest complete checkpoint of `options.checkpoint_dir`, if
 /// there is one. Depending on the options, it has default hooks, which count steps, write summaries and save checkpoints. A worker waits
 /// for its chief, and has no default hooks. The given `hooks` are added, and all hooks are sorted by their phases (see `hook_phase`). Hooks

@@ -2,6 +2,7 @@
 //
 // Crafted checkpoint indexes, and the data to which they refer.
 #include "fault/crafted/scene.hpp"
+#include "support/table_entries.hpp"
 
 #include <stepwell/format/checkpoint/bundle.hpp>
 #include <stepwell/format/checkpoint/table.hpp>
@@ -28,11 +29,8 @@ std::string table_of(const entry_map& entries) {
 }
 
 entry_map entries_of(const std::string& index) {
-  entry_map entries;
-  auto read = format::read_table(index);
-  if (!read) { return entries; }
-  for (auto& entry : *read) { entries.emplace(std::move(entry.key), std::move(entry.value)); }
-  return entries;
+  const auto read = read_table(index);
+  return read ? entry_map(read->begin(), read->end()) : entry_map();
 }
 
 }  // namespace

@@ -356,29 +356,3 @@ TEST_CASE("SM-12 what an operation throws while a worker looks is not caught the
   const manager failing({.local_init_op = [](two_part_model&) { throw sw::unavailable_error("the server is away"); }});
   CHECK_THROWS_AS(failing.wait_for_session(rig.session, creation), sw::unavailable_error);
 }
-
-TEST_CASE("SM-13 recovering a session tells whether it was restored and is ready, and does not throw for less", "[session][manager]") {
-  manager_rig rig;
-  auto creation = rig.again();
-  const sw::restore_from from{.checkpoint_dir = rig.directory.path()};
-  SECTION("nothing to restore; local initialisation is tried all the same") {
-    rig.model.my_var = 1;
-    CHECK_FALSE(whole_manager().recover_session(rig.session, creation, from));
-    CHECK(rig.model.story == "local_init");
-  }
-  SECTION("restored and ready") {
-    write_two_part_checkpoint(rig.directory / "model.ckpt-5", 50, 5);
-    CHECK(whole_manager().recover_session(rig.session, creation, from));
-    CHECK(rig.model.story == "local_init");
-    CHECK(rig.session.global_step() == 5);
-  }
-  SECTION("restored, not ready for local initialisation") {
-    write_two_part_checkpoint(rig.directory / "model.ckpt-5", two_part_model::uninitialized, 5);
-    CHECK_FALSE(whole_manager().recover_session(rig.session, creation, from));
-    CHECK(rig.model.story.empty());
-  }
-  SECTION("restored, not ready") {
-    write_two_part_checkpoint(rig.directory / "model.ckpt-5", 50, 5);
-    CHECK_FALSE(manager({.ready_op = all_names}).recover_session(rig.session, creation, from));
-  }
-}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bytes.hpp"
 
+#include <stepwell/format/proto/event.pb.h>
 #include <stepwell/format/proto/summary.pb.h>
 #include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/format/events/event.hpp>
@@ -14,12 +15,25 @@ using test::bytes_of;
 
 namespace {
 
+sw::result<format::summary> decoded(const tensorflow::Summary& message) {
+  tensorflow::Event happened;
+  *happened.mutable_summary() = message;
+  const auto read = format::decode_event(bytes_of(happened.SerializeAsString()));
+  if (!read) { return read.error(); }
+  return std::get<format::summary>(read->what);
+}
 sw::result<format::summary> decoded(const tensorflow::TensorProto& tensor) {
   tensorflow::Summary message;
   auto& value = *message.add_value();
   value.set_tag("t");
   *value.mutable_tensor() = tensor;
-  return format::decode_summary(bytes_of(message.SerializeAsString()));
+  return decoded(message);
+}
+
+tensorflow::Summary encoded(const format::summary& values) {
+  tensorflow::Event happened;
+  REQUIRE(happened.ParseFromString(format::encode_event({.wall_time = 0, .step = 0, .what = values, .source_writer = {}})));
+  return happened.summary();
 }
 
 tensorflow::TensorProto proto_of(sw::dtype type, const std::vector<std::int64_t>& shape) {
@@ -147,11 +161,10 @@ TEST_CASE("a tensor we cannot hold is passed on as it is", "[format][summary]") 
   tensor.set_dtype(tensorflow::DT_VARIANT);
   tensor.add_variant_val("whatever");
   tensor.mutable_tensor_shape();
-  const auto bytes = message.SerializeAsString();
-  const auto read = format::decode_summary(bytes_of(bytes));
+  const auto read = decoded(message);
   REQUIRE(read.ok());
   CHECK(std::holds_alternative<format::opaque_tensor>(read->values[0].value));
-  CHECK(format::encode_summary(*read) == bytes);
+  CHECK(encoded(*read).SerializeAsString() == message.SerializeAsString());
 }
 
 TEST_CASE("metadata, node names, audio and old histograms are kept", "[format][summary]") {
@@ -170,11 +183,10 @@ TEST_CASE("metadata, node names, audio and old histograms are kept", "[format][s
   metadata.set_summary_description("s");
   metadata.set_data_class(tensorflow::DATA_CLASS_BLOB_SEQUENCE);
   message.add_value()->set_obsolete_old_style_histogram("old");
-  const auto bytes = message.SerializeAsString();
-  const auto read = format::decode_summary(bytes_of(bytes));
+  const auto read = decoded(message);
   REQUIRE(read.ok());
   CHECK(read->values[0].metadata->data_class == format::data_class::blob_sequence);
-  CHECK(format::encode_summary(*read) == bytes);
+  CHECK(encoded(*read).SerializeAsString() == message.SerializeAsString());
 }
 
 static sw::result<format::hparams_record> decoded(const format::hparams_start& start) {
@@ -195,7 +207,7 @@ TEST_CASE("hyperparameters of every kind come back", "[format][hparams]") {
 
 TEST_CASE("text that is not UTF-8 is mended, for a reader would refuse the whole event", "[format][summary]") {
   const format::summary_value value{"bad\xff", "\xfe", format::summary_metadata{"p\x80", "\x80", "\xc3", "\xc3", {}}, 1.0F};
-  const auto read = format::decode_summary(bytes_of(format::encode_summary({{value}})));
+  const auto read = decoded(encoded({{value}}));
   REQUIRE(read.ok());
   CHECK(read->values[0].tag == "bad\xef\xbf\xbd");
   CHECK(read->values[0].metadata->plugin_content == "\x80");

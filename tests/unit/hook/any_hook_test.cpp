@@ -214,7 +214,7 @@ TEST_CASE("the hook inside can be had back, by its type", "[session][any_hook]")
 TEST_CASE("an erased hook that traces is heeded, and erased hooks are spans of their own", "[session][any_hook]") {
   struct tracing_hook {
     std::shared_ptr<sw::trace_recorder> recorder;
-    sw::erased_request before_run(sw::run_context<raw>& context) {
+    auto before_run(sw::run_context<raw>& context) {
       context.trace_into(recorder);
       return sw::run_args{.options = sw::run_options{.trace_level = sw::trace_level::full}};
     }

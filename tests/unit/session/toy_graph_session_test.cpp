@@ -207,7 +207,6 @@ private:
   graph_state mirror_ = {.weight = nothing, .bias = nothing};
 };
 static_assert(sw::raw_session<toy_graph_session> && sw::detail::pulls_variables<toy_graph_session>);
-static_assert(sw::fetch_of<const char*, toy_graph_session> && !sw::fetch_of<int, toy_graph_session>);
 
 /// Connects at the start and at each recovery, and initialises the graph if there is nothing to restore.
 struct graph_connector {

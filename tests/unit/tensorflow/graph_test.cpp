@@ -37,7 +37,6 @@ TEST_CASE("a graph finds operations, tensors and collections by name", "[tensorf
   CHECK(*graph.shape(graph.tensor("x")) == sw::tensor_shape{-1});
   CHECK(graph.collection("train_op") == std::vector<std::string>{"train_op"});
   CHECK(graph.collection("nothing").empty());
-  CHECK_FALSE(graph.find_operation("nothing"));
   CHECK(graph.operations().size() > 10);
   CHECK_THROWS_WITH(graph.operation("los"), ContainsSubstring("\"los\"") && ContainsSubstring("no operation of this name"));
   CHECK_THROWS_WITH(graph.tensor("loss:1"), ContainsSubstring("the operation has 1 outputs"));

@@ -68,15 +68,8 @@ struct bundle_entry {
 /// numbers from which the keys were made. The key of a slice sorts before the names of all tensors.
 [[nodiscard]] std::string slice_key(std::string_view name, const tensor_slice& slice);
 
-/// The content of a slice key.
-struct parsed_slice_key {
-  std::string name;
-  tensor_slice slice;
-};
 /// Returns true if `key` is the key of a slice.
 [[nodiscard]] inline bool is_slice_key(std::string_view key) noexcept { return !key.empty() && key.front() == '\0'; }
-/// Returns the content of a slice key. @errors `data_loss` if `key` is not a key that `slice_key` returns.
-[[nodiscard]] result<parsed_slice_key> parse_slice_key(std::string_view key);
 
 /// Returns the name of the index file, "PREFIX.index", or of a data file, "PREFIX.data-00001-of-00002".
 [[nodiscard]] std::string index_name(std::string_view prefix);

@@ -239,18 +239,4 @@ result<void> visit_table(std::string_view file, table_visitor visit, std::size_t
   return visit_block(file, *index, max_block, visit_data_block);
 }
 
-result<std::vector<table_entry>> read_table(std::string_view file, std::size_t max_bytes) {
-  std::size_t budget = max_bytes != 0 ? max_bytes : 256 * file.size() + (std::size_t{1} << 20);
-  std::vector<table_entry> entries;
-  const auto keep = [&](std::string_view key, std::string_view value) -> result<void> {
-    const auto cost = key.size() + value.size() + sizeof(table_entry);
-    if (cost > budget) { return status(errc::resource_exhausted, "the table exceeds the memory limit"); }
-    budget -= cost;
-    entries.push_back({std::string(key), std::string(value)});
-    return {};
-  };
-  if (auto read = visit_table(file, keep, budget); !read) { return std::move(read).error(); }
-  return entries;
-}
-
 }  // namespace stepwell::format

@@ -22,13 +22,6 @@ struct table_options {
   std::size_t restart_interval = 16;  ///< Number of keys from one completely stored key to the next.
 };
 
-/// One entry of a table.
-struct table_entry {
-  std::string key;
-  std::string value;
-  friend bool operator==(const table_entry&, const table_entry&) = default;
-};
-
 /// A writer that builds the bytes of a table. The blocks are not compressed.
 class table_writer {
 public:
@@ -89,13 +82,5 @@ using table_visitor = function_ref<result<void>(std::string_view key, std::strin
 ///           more than `max_block` bytes after decompression. Errors of `visit`.
 /// @cost     Memory for two decompressed blocks and one key.
 [[nodiscard]] result<void> visit_table(std::string_view file, table_visitor visit, std::size_t max_block = std::size_t{8} << 20);
-
-/// Returns all entries of a table, in order. Verifies the checksum of each block, including the metaindex block. Blocks may be compressed
-/// with snappy.
-/// @errors `data_loss` with the offset of the damage. `unimplemented` for an unknown compression. `resource_exhausted` if the entries need
-///         more than `max_bytes`.
-/// @cost   The memory of the entries is at most `max_bytes`, for any content of the file. If `max_bytes` is 0, the limit is 256 times the
-///         size of the file plus 1 MiB.
-[[nodiscard]] result<std::vector<table_entry>> read_table(std::string_view file, std::size_t max_bytes = 0);
 
 }  // namespace stepwell::format

@@ -306,18 +306,6 @@ struct what_writer {
 
 }  // namespace
 
-std::string encode_summary(const summary& values) {
-  tensorflow::Summary message;
-  write_summary(values, message);
-  return message.SerializeAsString();
-}
-
-result<summary> decode_summary(std::span<const std::byte> bytes) {
-  tensorflow::Summary message;
-  if (!parse_message(message, bytes)) { return status(errc::data_loss, "the bytes are not a Summary"); }
-  return read_summary(message);
-}
-
 std::string encode_event(const event& happened) {
   tensorflow::Event message;
   message.set_wall_time(happened.wall_time);

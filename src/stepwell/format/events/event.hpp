@@ -93,17 +93,6 @@ struct summary {
   std::vector<summary_value> values;
 };
 
-/// Returns the serialized Summary message. Fields have ascending numbers, and default values are omitted. Numeric tensors are written as
-/// raw `tensor_content`.
-[[nodiscard]] std::string encode_summary(const summary& values);
-
-/// Returns the summary in a serialized Summary message. Unknown fields are ignored.
-/// @errors `data_loss` if the bytes are not a Summary, if the shape and the content of a tensor disagree (the error names the tag), or if
-///         all tensors in compact form (one stored value that stands for all elements) together need more than 8 MiB after they are
-///         expanded.
-/// @cost   Memory in proportion to the size of `bytes`, and at most 8 MiB for the repeated values of tensors.
-[[nodiscard]] result<summary> decode_summary(std::span<const std::byte> bytes);
-
 /// The status of a run. The values are those of TensorFlow's SessionLog and are stored in files.
 enum class session_status : std::int32_t { unspecified = 0, start = 1, stop = 2, checkpoint = 3 };
 
@@ -153,11 +142,14 @@ struct event {
   std::string source_writer;  ///< Name of the library that wrote the file. Set in the first record only.
 };
 
-/// Returns the serialized Event message. Fields have ascending numbers, and default values are omitted.
+/// Returns the serialized Event message. Fields have ascending numbers, and default values are omitted. Numeric tensors are written as raw
+/// `tensor_content`.
 [[nodiscard]] std::string encode_event(const event& happened);
 
 /// Returns the event in a serialized Event message. Unknown fields are ignored.
-/// @errors `data_loss` if the bytes are not an Event, and the errors of `decode_summary`.
+/// @errors `data_loss` if the bytes are not an Event, if the shape and the content of a tensor disagree (the error names the tag), or if all
+///         tensors in compact form (one stored value that stands for all elements) together need more than 8 MiB after they are expanded.
+/// @cost   Memory in proportion to the size of `bytes`, and at most 8 MiB for the repeated values of tensors.
 [[nodiscard]] result<event> decode_event(std::span<const std::byte> bytes);
 
 /// The value of one hyperparameter: a number, a string or a boolean.
