@@ -468,8 +468,6 @@ using stepwell::enqueue_from;
 using stepwell::enqueue_op;
 using stepwell::exception_set;
 using stepwell::join_options;
-using stepwell::looper_options;
-using stepwell::looper_thread;
 using stepwell::queue_runner;
 using stepwell::queue_runner_options;
 using stepwell::start_queue_runners;

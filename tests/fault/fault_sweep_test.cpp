@@ -75,7 +75,7 @@ int sweep(const std::string& scenario, const std::string& resource, const report
 }  // namespace
 
 TEST_CASE("a thread that cannot be created is an error where it is needed, never a crash or a hang", "[fault][sweep]") {
-  const std::string scenario = GENERATE("pools", "pool_dropped_inside", "alarms", "offloaded_calls", "loopers", "signals");
+  const std::string scenario = GENERATE("pools", "pool_dropped_inside", "alarms", "offloaded_calls", "coordinated_threads", "signals");
   const auto expected = undisturbed(scenario);
   REQUIRE(expected.threads > 0);
   CHECK(sweep(scenario, "threads", expected) > 0);

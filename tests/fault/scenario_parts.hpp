@@ -44,12 +44,14 @@ inline large_model the_model;
 inline const std::string long_text(9 * large_allocation / 4, 'x');
 
 /// A hook that sends SIGTERM to the process at a multiple of `steps_of_a_session` and waits until the session has
-/// noticed it. It also runs a looper thread.
+/// noticed it. It also runs a thread of the coordinator.
 class sigterm_hook {
 public:
   void after_create_session(auto& session, coordinator& threads) {
     signals_ = session.signals();
-    looper_ = std::make_shared<looper_thread>(looper_thread::loop(threads, std::chrono::seconds(1), [] {}));
+    threads.start_thread("waiting", [&threads](const std::stop_token& stop) {
+      if (!stop.stop_requested()) { threads.wait_for_stop(); }
+    });
   }
   void after_run(auto& run, const auto& /*values*/) const {
     if (run.global_step() % steps_of_a_session != 0) { return; }
@@ -59,7 +61,6 @@ public:
 
 private:
   std::shared_ptr<session_signals> signals_;
-  std::shared_ptr<looper_thread> looper_;
 };
 
 /// A queue of batches from two producers without end.

@@ -81,11 +81,11 @@ void offloaded_calls(const std::string& /*directory*/) {
   if (failure) { std::rethrow_exception(failure); }
 }
 
-void loopers(const std::string& /*directory*/) {
+void coordinated_threads(const std::string& /*directory*/) {
   coordinator threads(system_clock(), {});
-  const auto stop = [&threads] { threads.request_stop(); };
-  static_cast<void>(looper_thread::loop(threads, std::nullopt, stop));
-  static_cast<void>(looper_thread::loop(threads, std::nullopt, stop));
+  const auto stop = [&threads](const std::stop_token&) { threads.request_stop(); };
+  threads.start_thread("first", stop);
+  threads.start_thread("second", stop);
   threads.join();
 }
 
@@ -98,7 +98,7 @@ scenario scenario_called(std::string_view name) {
       {"signals", signals},
       {"alarms", alarms},
       {"offloaded_calls", offloaded_calls},
-      {"loopers", loopers},
+      {"coordinated_threads", coordinated_threads},
       {"blocking_sessions", blocking_sessions},
       {"awaited_sessions", awaited_sessions},
   };

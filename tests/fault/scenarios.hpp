@@ -17,7 +17,7 @@ using scenario = std::function<void(const std::string& directory)>;
 [[nodiscard]] scenario scenario_called(std::string_view name);
 
 /// Runs two sessions, of which the second one resumes the first. They use checkpoints, event files, metrics, a signal,
-/// a queue with two producers, a looper thread, a timeline, and an evaluation at each checkpoint.
+/// a queue with two producers, a coordinated thread, a timeline, and an evaluation at each checkpoint.
 void blocking_sessions(const std::string& directory);
 
 /// Like blocking_sessions(), but asynchronous: with steps on an executor, a save and a snapshot on request, and an

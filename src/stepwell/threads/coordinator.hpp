@@ -13,7 +13,6 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -218,39 +217,6 @@ private:
 
   std::shared_ptr<state> state_;  // shared with the threads: a straggler may outlive the coordinator
   const std::atomic<bool>* stop_requested_;
-};
-
-/// Options of a `looper_thread`.
-struct looper_options {
-  std::string name = "LooperThread";
-  std::function<void()> start_loop = nullptr;  ///< Called once on the thread, before the first call of the looper's function.
-  std::function<void()> stop_loop = nullptr;   ///< Called once on the thread, after the last call. Not called if a call has thrown.
-};
-
-/// Calls a function repeatedly until the coordinator is stopped. The first call is made when the thread starts. Later calls are due one
-/// interval apart, on the coordinator's clock. If a call is late, later calls are not shifted: overdue calls are made one after the other
-/// without a pause. Without an interval, all calls are made without a pause. If the function throws, a stop is requested.
-///
-///     auto looper = stepwell::looper_thread::loop(threads, 10s, [&] { report(); });
-/// @lifetime The coordinator must outlive the thread; its `join` waits for the thread.
-/// @see      contract LOOP-1
-class looper_thread {
-public:
-  /// Creates and registers the thread without starting it.
-  /// @errors `invalid_argument_error` if there is no function or the interval is negative.
-  looper_thread(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop, looper_options options = {});
-
-  /// Starts the thread.
-  /// @errors Like `coordinated_thread::start`.
-  void start() { thread_.start(); }
-  /// Creates a looper and starts it.
-  static looper_thread loop(coordinator& threads, std::optional<clock::duration> interval, std::function<void()> run_loop,
-                            looper_options options = {});
-
-  [[nodiscard]] const coordinated_thread& thread() const noexcept { return thread_; }
-
-private:
-  coordinated_thread thread_;
 };
 
 }  // namespace stepwell

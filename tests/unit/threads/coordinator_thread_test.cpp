@@ -6,10 +6,13 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/threads/coordinator.hpp>
 
+#include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace sw = stepwell;
 using sw::test::log_capture;
@@ -83,4 +86,26 @@ TEST_CASE("a thread of nobody's ends alone when it throws", "[session][coordinat
   is_told = false;
   thread.on_end([&] { is_told = true; });
   CHECK(is_told);
+}
+
+TEST_CASE("LOOP-1 a thread that waits for the stop until its next call calls at fixed times", "[session][coordinated_thread]") {
+  using namespace std::chrono_literals;
+  const auto time = std::make_shared<sw::manual_clock>();
+  const auto start = time->now();
+  std::vector<std::chrono::seconds> calls;  // used only by the thread until `threads.join()`
+  sw::coordinator threads(time);
+  threads.start_thread("caller", [&](const std::stop_token& stop) {
+    for (auto next = start; !stop.stop_requested() && !threads.wait_for_stop(next); next += 10s) {
+      calls.push_back(std::chrono::duration_cast<std::chrono::seconds>(time->now() - start));
+    }
+  });
+  REQUIRE(time->wait_for_pending(1));  // after the first call
+  time->advance(4s);                   // not due yet
+  time->advance(21s);                  // the calls due at 10 s and at 20 s are late
+  REQUIRE(time->wait_for_pending(1));
+  time->advance(5s);
+  REQUIRE(time->wait_for_pending(1));
+  threads.request_stop();
+  threads.join();
+  CHECK(calls == std::vector{0s, 25s, 25s, 30s});
 }
