@@ -196,6 +196,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/base/detail/failure_text.hpp
   stepwell/base/detail/printable.hpp
   stepwell/base/detail/status_region.hpp
+  stepwell/base/detail/visit_dtype.hpp
   stepwell/base/detail/wait_or_stop.hpp
   # layer 1: kernel
   stepwell/kernel/detail/average.hpp
@@ -215,6 +216,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/format/events/detail/png.hpp
   stepwell/format/events/detail/summary_values.hpp
   # layer 2: io
+  stepwell/io/detail/lock_content.hpp
   stepwell/io/detail/mapped_file.hpp
   stepwell/io/detail/posix_file.hpp
   stepwell/io/detail/read_file.hpp

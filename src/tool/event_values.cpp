@@ -41,7 +41,7 @@ std::string_view kind_of_plugin(std::string_view plugin) {
 /// Calls `act` with each of the first `most` elements of a numeric tensor.
 template<class Act>
 void each_element(const tensor& value, std::size_t most, Act&& act) {
-  with_element_type(value.dtype(), [&]<class T>(std::type_identity<T>) {
+  visit_dtype(value.dtype(), [&]<class T>(std::type_identity<T>) {
     const auto count = std::min(most, value.bytes().size() / sizeof(T));
     for (std::size_t i = 0; i < count; ++i) { act(element_at<T>(value.bytes(), i)); }
   });

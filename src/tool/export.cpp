@@ -35,30 +35,23 @@ using byte_visitor = std::function<void(std::span<const std::byte>)>;
 constexpr std::uint64_t most_padded_bytes = std::uint64_t{1} << 30;  // limit for strings padded to the longest
 
 /// Returns NumPy's code for the type, or an empty text if NumPy lacks it.
-std::string_view numpy_type(dtype type) {
-  switch (type) {
-    case dtype::float32:
-    case dtype::bfloat16: return "f4";
-    case dtype::float64: return "f8";
-    case dtype::half: return "f2";
-    case dtype::int8:
-    case dtype::qint8: return "i1";
-    case dtype::int16:
-    case dtype::qint16: return "i2";
-    case dtype::int32:
-    case dtype::qint32: return "i4";
-    case dtype::int64: return "i8";
-    case dtype::uint8:
-    case dtype::quint8: return "u1";
-    case dtype::uint16:
-    case dtype::quint16: return "u2";
-    case dtype::uint32: return "u4";
-    case dtype::uint64: return "u8";
-    case dtype::boolean: return "b1";
-    case dtype::complex64: return "c8";
-    case dtype::complex128: return "c16";
-    default: return stepwell::detail::is_narrow_number(type) ? "u1" : "";  // the stored byte of each element
-  }
+std::string numpy_type(dtype type) {
+  std::string code;
+  visit_dtype(type, [&]<class T>(std::type_identity<T>) {
+    const auto sized = [](char kind) { return fmt::format("{}{}", kind, sizeof(T)); };
+    if constexpr (std::is_same_v<T, bool>) {
+      code = "b1";
+    } else if constexpr (std::is_integral_v<T>) {
+      code = sized(std::is_signed_v<T> ? 'i' : 'u');
+    } else if constexpr (is_complex_element<T>) {
+      code = sized('c');
+    } else if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, stored_number<dtype::half>>) {
+      code = sized('f');
+    } else {
+      code = std::is_same_v<T, stored_number<dtype::bfloat16>> ? "f4" : "u1";  // u1: the stored byte of each element
+    }
+  });
+  return code;
 }
 
 /// Returns the header of an .npy file, version 1.0, or 2.0 if it is long.

@@ -106,7 +106,7 @@ std::optional<tensor_stats> stats_of(const checkpoint_reader& reader, const chec
   try {
     tensor_stats made;
     for (const auto piece : reader.pieces(entry.name)) {
-      with_element_type(entry.dtype, [&]<class T>(std::type_identity<T>) {
+      visit_dtype(entry.dtype, [&]<class T>(std::type_identity<T>) {
         if constexpr (!is_complex_element<T>) { merge(made, stats_of_piece<T>(piece)); }
       });
     }

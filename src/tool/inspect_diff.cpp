@@ -52,7 +52,7 @@ public:
 
   void add(dtype type, std::span<const std::byte> a, std::span<const std::byte> b) {
     const bool is_same = a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0;
-    with_element_type(type, [&]<class T>(std::type_identity<T>) {
+    visit_dtype(type, [&]<class T>(std::type_identity<T>) {
       const auto count = a.size() / sizeof(T);
       for (std::size_t i = 0; !is_same && i < count; ++i) {
         if (std::memcmp(&a[i * sizeof(T)], &b[i * sizeof(T)], sizeof(T)) != 0) {

@@ -81,15 +81,8 @@ std::string duration_text(double seconds) {
 }
 
 std::string dtype_text(dtype type) {
-  constexpr std::array<std::string_view, 34> names = {
-      "invalid",         "float32",   "float64", "int32",       "uint8",         "int16",           "int8",
-      "string",          "complex64", "int64",   "bool",        "qint8",         "quint8",          "qint32",
-      "bfloat16",        "qint16",    "quint16", "uint16",      "complex128",    "float16",         "resource",
-      "variant",         "uint32",    "uint64",  "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz",
-      "float8_e5m2fnuz", "int4",      "uint4",   "int2",        "uint2",         "float4_e2m1fn"};
-  const auto number = static_cast<std::int32_t>(type);
-  if (number < 0 || static_cast<std::size_t>(number) >= names.size()) { return fmt::format("dtype {}", number); }
-  return std::string(names[static_cast<std::size_t>(number)]);
+  const bool is_unknown = type != dtype::invalid && to_string(type) == to_string(dtype::invalid);
+  return is_unknown ? fmt::format("dtype {}", static_cast<std::int32_t>(type)) : std::string(to_string(type));
 }
 
 text_table::text_table(std::vector<std::string> headings) {

@@ -66,7 +66,7 @@ void print_error(console& to, std::string_view what);
 /// Returns a duration such as "1.5 s", "2 min 3 s", "3 h 20 min", or "2 d 4 h".
 [[nodiscard]] std::string duration_text(double seconds);
 
-/// Returns NumPy's name of the type, such as "float32"; "dtype 99" for unknown numbers.
+/// Like `to_string`, but returns "dtype 99" for an unknown number.
 [[nodiscard]] std::string dtype_text(dtype type);
 
 /// One cell. Its text must be printable.

@@ -8,6 +8,7 @@
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/hook/run_ending.hpp"
+#include "stepwell/io/detail/lock_content.hpp"
 #include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/chart.hpp"
@@ -21,12 +22,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <iterator>
 #include <optional>
 #include <ranges>
-#include <regex>
 #include <utility>
 #include <variant>
 
@@ -242,16 +243,16 @@ void add_event_file(console& to, const std::string& path, run_facts& facts) {
 
 /// Returns the holder that the lock file of a directory names. A killed process is still named there.
 std::optional<lock_holder> holder_of(const console& to, const std::string& directory) {
-  constexpr std::uint64_t longest = 512;
-  const auto text = io::read_text_file(*to.files, io::join_path(directory, detail::lock_name), longest);
-  std::smatch parts;
-  static const std::regex form("process ([0-9]{1,9}) on host (.*) since (.*)Z");
-  if (!text || !std::regex_match(*text, parts, form)) { return std::nullopt; }
+  const auto text = io::read_text_file(*to.files, io::join_path(directory, stepwell::detail::lock_name), io::detail::longest_lock_content);
+  const auto content = text ? io::detail::parse_lock_content(*text) : std::nullopt;
+  if (!content || !content->is_whole) { return std::nullopt; }
+  int pid = 0;
+  const auto read = std::from_chars(content->pid.data(), content->pid.data() + content->pid.size(), pid);
+  if (read.ec != std::errc() || pid <= 0) { return std::nullopt; }
   std::array<char, 256> own_host{};
-  const bool is_here = ::gethostname(own_host.data(), own_host.size() - 1) == 0 && parts[2] == own_host.data();
-  const int pid = std::stoi(parts[1]);
+  const bool is_here = ::gethostname(own_host.data(), own_host.size() - 1) == 0 && content->host == own_host.data();
   const bool is_gone = is_here && ::kill(pid, 0) < 0 && errno == ESRCH;
-  return lock_holder{pid, parts[2], parts[3], is_here, is_gone};
+  return lock_holder{pid, content->host, content->since, is_here, is_gone};
 }
 
 /// Adds the end of the last session. A damaged file of it is reported, and does not hide the other facts.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DCOMPILER=... -DINCLUDES=... -DDEFINITIONS=... -DSOURCE=... -P expect_refusal.cmake
-# Passes if SOURCE does not compile and the compiler's output contains the text of SOURCE's first line.
+# Passes if SOURCE does not compile and the compiler's output contains the text of SOURCE's first line, and of the line that begins with
+# "// names: ", if there is one.
 
 function(fail text)
   message("${text}")  # printed separately, because FATAL_ERROR breaks long lines
@@ -14,6 +15,10 @@ if(NOT first_line MATCHES "^// expect: (.+)$")
   fail("${SOURCE}: its first line must be \"// expect: TEXT\"")
 endif()
 set(promised "${CMAKE_MATCH_1}")
+set(named "")
+if(text MATCHES "\n// names: ([^\n]+)\n")
+  set(named "${CMAKE_MATCH_1}")
+endif()
 
 set(flags -std=c++20 -fsyntax-only -fdiagnostics-color=never -fmessage-length=0)
 if(COMPILER MATCHES "clang")
@@ -33,8 +38,10 @@ execute_process(COMMAND ${COMPILER} ${flags} ${SOURCE} RESULT_VARIABLE code OUTP
 if(code EQUAL 0)
   fail("${SOURCE} compiles, and must not")
 endif()
-string(FIND "${output}" "${promised}" place)
-if(place EQUAL -1)
-  message("${output}")
-  fail("${SOURCE} is refused, but not with \"${promised}\"")
-endif()
+foreach(words IN ITEMS "${promised}" "${named}")
+  string(FIND "${output}" "${words}" place)
+  if(place EQUAL -1)
+    message("${output}")
+    fail("${SOURCE} is refused, but not with \"${words}\"")
+  endif()
+endforeach()

@@ -142,32 +142,67 @@ private:
   std::string text_;
 };
 
-/// The exception type for failures with the code `Code`.
+/// The base class of the exceptions with the code `Code`.
 template<errc Code>
-class error_of final : public error {
+class error_of : public error {
 public:
   explicit error_of(std::string message, std::string place = {}) : error(status(Code, std::move(message), std::move(place))) {}
   /// Takes message and place from `cause`, and ignores the code of `cause`.
   explicit error_of(status cause) : error(status(Code, std::move(cause.message), std::move(cause.place))) {}
 };
 
-using cancelled_error = error_of<errc::cancelled>;
-using unknown_error = error_of<errc::unknown>;
-using invalid_argument_error = error_of<errc::invalid_argument>;
-using deadline_exceeded_error = error_of<errc::deadline_exceeded>;
-using not_found_error = error_of<errc::not_found>;
-using already_exists_error = error_of<errc::already_exists>;
-using permission_denied_error = error_of<errc::permission_denied>;
-using resource_exhausted_error = error_of<errc::resource_exhausted>;
-using failed_precondition_error = error_of<errc::failed_precondition>;
-using aborted_error = error_of<errc::aborted>;
-using out_of_range_error = error_of<errc::out_of_range>;
-using unimplemented_error = error_of<errc::unimplemented>;
-using internal_error = error_of<errc::internal>;
-using unavailable_error = error_of<errc::unavailable>;
-using data_loss_error = error_of<errc::data_loss>;
-using nan_loss_error = error_of<errc::nan_loss>;
-using stop_iteration = error_of<errc::stop_iteration>;
+/// The exception types. Each is a class, not another name of its base, so that the message about an uncaught exception names it.
+struct cancelled_error final : error_of<errc::cancelled> {
+  using error_of::error_of;
+};
+struct unknown_error final : error_of<errc::unknown> {
+  using error_of::error_of;
+};
+struct invalid_argument_error final : error_of<errc::invalid_argument> {
+  using error_of::error_of;
+};
+struct deadline_exceeded_error final : error_of<errc::deadline_exceeded> {
+  using error_of::error_of;
+};
+struct not_found_error final : error_of<errc::not_found> {
+  using error_of::error_of;
+};
+struct already_exists_error final : error_of<errc::already_exists> {
+  using error_of::error_of;
+};
+struct permission_denied_error final : error_of<errc::permission_denied> {
+  using error_of::error_of;
+};
+struct resource_exhausted_error final : error_of<errc::resource_exhausted> {
+  using error_of::error_of;
+};
+struct failed_precondition_error final : error_of<errc::failed_precondition> {
+  using error_of::error_of;
+};
+struct aborted_error final : error_of<errc::aborted> {
+  using error_of::error_of;
+};
+struct out_of_range_error final : error_of<errc::out_of_range> {
+  using error_of::error_of;
+};
+struct unimplemented_error final : error_of<errc::unimplemented> {
+  using error_of::error_of;
+};
+struct internal_error final : error_of<errc::internal> {
+  using error_of::error_of;
+};
+struct unavailable_error final : error_of<errc::unavailable> {
+  using error_of::error_of;
+};
+struct data_loss_error final : error_of<errc::data_loss> {
+  using error_of::error_of;
+};
+struct nan_loss_error final : error_of<errc::nan_loss> {
+  using error_of::error_of;
+};
+struct stop_iteration final : error_of<errc::stop_iteration> {
+  using error_of::error_of;
+};
 
 /// Throws the exception type of `cause.code`. Throws `data_loss_error` for `truncated`.
 [[noreturn]] void throw_status(status cause);

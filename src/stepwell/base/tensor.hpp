@@ -66,42 +66,42 @@ struct dtype_entry {
   std::size_t size;
 };
 
-/// TensorFlow's name of each dtype, and the size of one element in bytes. The index in the table is the number of the dtype.
+/// The name of each dtype, and the size of one element in bytes. The index in the table is the number of the dtype.
 inline constexpr dtype_entry dtype_table[] = {
-    {"DT_INVALID", 0},
-    {"DT_FLOAT", 4},
-    {"DT_DOUBLE", 8},
-    {"DT_INT32", 4},
-    {"DT_UINT8", 1},
-    {"DT_INT16", 2},
-    {"DT_INT8", 1},
-    {"DT_STRING", 0},
-    {"DT_COMPLEX64", 8},
-    {"DT_INT64", 8},
-    {"DT_BOOL", 1},
-    {"DT_QINT8", 1},
-    {"DT_QUINT8", 1},
-    {"DT_QINT32", 4},
-    {"DT_BFLOAT16", 2},
-    {"DT_QINT16", 2},
-    {"DT_QUINT16", 2},
-    {"DT_UINT16", 2},
-    {"DT_COMPLEX128", 16},
-    {"DT_HALF", 2},
-    {"DT_RESOURCE", 0},
-    {"DT_VARIANT", 0},
-    {"DT_UINT32", 4},
-    {"DT_UINT64", 8},
-    {"DT_FLOAT8_E5M2", 1},
-    {"DT_FLOAT8_E4M3FN", 1},
-    {"DT_FLOAT8_E4M3FNUZ", 1},
-    {"DT_FLOAT8_E4M3B11FNUZ", 1},
-    {"DT_FLOAT8_E5M2FNUZ", 1},
-    {"DT_INT4", 1},
-    {"DT_UINT4", 1},
-    {"DT_INT2", 1},
-    {"DT_UINT2", 1},
-    {"DT_FLOAT4_E2M1FN", 1},
+    {"invalid", 0},
+    {"float32", 4},
+    {"float64", 8},
+    {"int32", 4},
+    {"uint8", 1},
+    {"int16", 2},
+    {"int8", 1},
+    {"string", 0},
+    {"complex64", 8},
+    {"int64", 8},
+    {"bool", 1},
+    {"qint8", 1},
+    {"quint8", 1},
+    {"qint32", 4},
+    {"bfloat16", 2},
+    {"qint16", 2},
+    {"quint16", 2},
+    {"uint16", 2},
+    {"complex128", 16},
+    {"float16", 2},
+    {"resource", 0},
+    {"variant", 0},
+    {"uint32", 4},
+    {"uint64", 8},
+    {"float8_e5m2", 1},
+    {"float8_e4m3fn", 1},
+    {"float8_e4m3fnuz", 1},
+    {"float8_e4m3b11fnuz", 1},
+    {"float8_e5m2fnuz", 1},
+    {"int4", 1},
+    {"uint4", 1},
+    {"int2", 1},
+    {"uint2", 1},
+    {"float4_e2m1fn", 1},
 };
 
 constexpr const dtype_entry& entry_of(dtype type) noexcept {
@@ -139,7 +139,8 @@ constexpr dtype dtype_of_element() {
 /// resource) and for unknown types. Elements of 2 and 4 bits take one byte each, as in TensorFlow.
 [[nodiscard]] constexpr std::size_t size_of(dtype type) noexcept { return detail::entry_of(type).size; }
 
-/// Returns TensorFlow's name of the type, for example `DT_FLOAT`. Returns `DT_INVALID` for unknown numbers.
+/// Returns the name of the type in messages and in the tool, which is NumPy's or TensorFlow's: "float32", "bool". Returns "invalid" for
+/// unknown numbers.
 [[nodiscard]] constexpr std::string_view to_string(dtype type) noexcept { return detail::entry_of(type).name; }
 
 /// The dtype of a C++ element type, or `invalid` if there is none.

@@ -235,6 +235,9 @@ template<class Raw, class Hook>
 struct checked_hook {
   static_assert(std::move_constructible<Hook>, "stepwell: a hook must be movable");
   static_assert(
+      has_any_point<Hook, Raw> || !requires(Hook& pointer) { *pointer; },
+      "stepwell: a hook was given by pointer; give the hook itself, or std::ref(hook), which does not copy it");
+  static_assert(
       !is_awaited<Hook, Raw>,
       "stepwell: a hook point returns an awaitable, but hooks are not awaited; start the work with asio::co_spawn, and look at its "
       "outcome in a later call");

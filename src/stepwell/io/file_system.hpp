@@ -181,7 +181,7 @@ public:
   /// Returns the properties of the file or directory at `path`. Follows links. @errors `not_found` if `path` does not exist.
   [[nodiscard]] virtual result<file_info> stat(const std::string& path) = 0;
 
-  /// Returns true if `path` exists.
+  /// Returns true if `path` exists, also if it cannot be followed because its links form a loop, or because it is too long.
   /// @errors Any error of the system except `not_found`, for example if a parent directory has no search permission.
   [[nodiscard]] result<bool> exists(const std::string& path);
 

@@ -3,6 +3,7 @@
 // The file system of this machine: files by pread, pwrite and fsync, reads and writes that bypass the cache (O_DIRECT), and locks (flock).
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/io/detail/lock_content.hpp"
 #include "stepwell/io/detail/posix_file.hpp"
 
 #include <dirent.h>
@@ -343,13 +344,14 @@ std::string this_host() {
   return name.data();
 }
 
-/// Returns the complete content of a lock file: "process 12 on host a since 2026-01-02T03:04:05Z".
-std::string holder_line() {
+/// Returns the content of a lock file that this process locks now.
+detail::lock_content own_lock_content() {
   const auto now = std::chrono::system_clock::to_time_t(system_clock()->wall_now());
   std::tm parts{};
   ::gmtime_r(&now, &parts);
-  return fmt::format("process {} on host {} since {:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", ::getpid(), this_host(), parts.tm_year + 1900,
-                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return {std::to_string(::getpid()), this_host(),
+          fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                      parts.tm_min, parts.tm_sec)};
 }
 
 class posix_lock final : public file_lock {
@@ -374,46 +376,20 @@ private:
   stepwell::detail::owner_process owner_;
 };
 
-constexpr std::size_t longest_holder_line = 512;
-
 /// Returns the beginning of the file. For a lock file this is the complete content.
 result<std::string> read_beginning(posix_file& file) {
-  std::string text(longest_holder_line + 1, '\0');
+  std::string text(detail::longest_lock_content + 1, '\0');
   auto count = file.read_at(0, std::as_writable_bytes(std::span(text)));
   if (!count) { return std::move(count).error(); }
   text.resize(*count);
   return text;
 }
 
-/// Returns true if `text` is a line written by `holder_line`, or the beginning of such a line, even an empty one. Zero bytes may follow. A
-/// power failure can leave all of these in a lock file.
-bool is_own_content(std::string_view text) {
-  if (text.size() > longest_holder_line) { return false; }
-  text = text.substr(0, text.find_last_not_of('\0') + 1);
-  // Removes `word` from the beginning of `text`. If `text` ends within `word`, removes all of `text`.
-  const auto take_word = [&](std::string_view word) {
-    const auto length = std::min(word.size(), text.size());
-    if (text.substr(0, length) != word.substr(0, length)) { return false; }
-    text.remove_prefix(length);
-    return true;
-  };
-  const auto take_until = [&](std::string_view end) { text.remove_prefix(std::min(text.find(end), text.size())); };
-  if (!take_word("process ")) { return false; }
-  text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
-  if (!take_word(" on host ")) { return false; }
-  if (text.find_first_of(std::string_view("\0\n", 2)) != std::string_view::npos) { return false; }
-  take_until(" since ");  // the name of the host
-  if (!take_word(" since ")) { return false; }
-  constexpr std::string_view form = "dddd-dd-ddTdd:dd:ddZ";
-  return text.size() <= form.size() && std::ranges::equal(text, form.substr(0, text.size()), [](char found, char expected) {
-           return expected == 'd' ? found >= '0' && found <= '9' : found == expected;
-         });
-}
-
 status held_by_other(posix_file& file) {
   const auto beginning = read_beginning(file);
   const auto holder = beginning ? *beginning : std::string();
-  const bool is_ours = holder.starts_with(fmt::format("process {} on host {} ", ::getpid(), this_host()));
+  const auto content = detail::parse_lock_content(holder);
+  const bool is_ours = content && content->pid == std::to_string(::getpid()) && content->host == this_host();
   return {errc::failed_precondition,
           fmt::format("could not lock it: it is locked by {}{}; stop that process first, or choose another directory",
                       holder.empty() ? "a process that has not yet written its id" : holder, is_ours ? " (this process)" : ""),
@@ -431,14 +407,14 @@ result<std::unique_ptr<file_lock>> lock_posix_file(const std::string& path) {
   }
   const auto before = read_beginning(*file);
   if (!before) { return before.error(); }
-  if (!is_own_content(*before)) {
+  if (!detail::parse_lock_content(*before)) {
     return status(errc::failed_precondition,
                   "could not lock it: this file is not a lock file and was not changed; "
                   "move it away, or choose another directory",
                   path);
   }
   if (auto emptied = file->truncate(0); !emptied) { return std::move(emptied).error(); }
-  const auto line = holder_line();
+  const auto line = to_line(own_lock_content());
   if (auto named = file->write_at(0, std::as_bytes(std::span(line))); !named) { return std::move(named).error(); }
   return std::make_unique<posix_lock>(std::move(file));
 }
@@ -573,7 +549,9 @@ std::unique_ptr<file> file_of_descriptor(std::string path, int descriptor) {
 
 result<bool> file_system::exists(const std::string& path) {
   const auto found = stat(path);
-  if (found) { return true; }
+  if (found || found.error().code == errc::invalid_argument) {
+    return true;
+  }  // a loop of links exists, and opening it says so  // a loop of links exists, and opening it says so
   if (found.error().code == errc::not_found) { return false; }
   return found.error();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/kernel/statistics.hpp"
 
+#include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/kernel/detail/average.hpp"
 #include "stepwell/kernel/detail/simd.hpp"
@@ -13,7 +14,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -82,27 +82,18 @@ Element element_at(const elements_view& values, std::size_t index) noexcept {
   return element;
 }
 
-// Returns `see(std::type_identity<Element>)` for the C++ type of such elements. Returns nothing if C++ has no such real type.
+// Calls `see(std::type_identity<Element>)`. @errors `invalid_argument_error` if the elements are not real numbers.
 template<class See>
-auto with_element_type(dtype type, See see) -> std::optional<decltype(see(std::type_identity<float>{}))> {
-  switch (type) {
-    case dtype::float32: return see(std::type_identity<float>{});
-    case dtype::float64: return see(std::type_identity<double>{});
-    case dtype::qint8:
-    case dtype::int8: return see(std::type_identity<std::int8_t>{});
-    case dtype::qint16:
-    case dtype::int16: return see(std::type_identity<std::int16_t>{});
-    case dtype::qint32:
-    case dtype::int32: return see(std::type_identity<std::int32_t>{});
-    case dtype::int64: return see(std::type_identity<std::int64_t>{});
-    case dtype::boolean:
-    case dtype::quint8:
-    case dtype::uint8: return see(std::type_identity<std::uint8_t>{});
-    case dtype::quint16:
-    case dtype::uint16: return see(std::type_identity<std::uint16_t>{});
-    case dtype::uint32: return see(std::type_identity<std::uint32_t>{});
-    case dtype::uint64: return see(std::type_identity<std::uint64_t>{});
-    default: return std::nullopt;
+void with_real_type(dtype type, See see) {
+  bool is_real = false;
+  stepwell::detail::visit_dtype(type, [&]<class Element>(std::type_identity<Element> element) {
+    if constexpr (requires(Element value) { stepwell::detail::to_double(value); }) {
+      is_real = true;
+      see(element);
+    }
+  });
+  if (!is_real) {
+    throw invalid_argument_error("elements of " + std::string(to_string(type)) + " are not real numbers; convert them before");
   }
 }
 
@@ -277,27 +268,18 @@ bool any_nan(const elements_view& values) {
   return !all_elements(values, [](auto elements) { return !any_nan(elements); }, [](float value) { return !std::isnan(value); }, 0);
 }
 double number_at(const elements_view& values, std::size_t index) {
-  const auto type = values.dtype;
-  const auto as = [&]<class Element>(std::type_identity<Element>) { return element_at<Element>(values, index); };
-  if (const auto number = with_element_type(type, [&](auto element) { return static_cast<double>(as(element)); })) { return *number; }
-  const auto bits = std::type_identity<std::uint16_t>{};
-  if (type == dtype::half) { return static_cast<double>(stepwell::detail::half_number(as(bits))); }
-  if (type == dtype::bfloat16) { return static_cast<double>(stepwell::detail::bfloat16_number(as(bits))); }
-  if (!stepwell::detail::is_narrow_number(type)) {
-    throw invalid_argument_error("elements of " + std::string(to_string(type)) + " are not real numbers; convert them before");
-  }
-  return static_cast<double>(stepwell::detail::narrow_number(type, as(std::type_identity<std::uint8_t>{})));
+  double number = 0;
+  with_real_type(values.dtype, [&]<class Element>(std::type_identity<Element>) {
+    number = stepwell::detail::to_double(element_at<Element>(values, index));
+  });
+  return number;
 }
 
 void to_doubles(const elements_view& values, std::span<double> numbers) {
-  const auto convert = [&]<class Element>(std::type_identity<Element>) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) { numbers[i] = static_cast<double>(element_at<Element>(values, i)); }
-    return true;
-  };
-  if (with_element_type(values.dtype, convert)) { return; }
   if (values.dtype != dtype::half && values.dtype != dtype::bfloat16) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) { numbers[i] = number_at(values, i); }
-    return;
+    return with_real_type(values.dtype, [&]<class Element>(std::type_identity<Element>) {
+      for (std::size_t i = 0; i < numbers.size(); ++i) { numbers[i] = stepwell::detail::to_double(element_at<Element>(values, i)); }
+    });
   }
   const auto to_float = values.dtype == dtype::half ? simd().half_to_float : simd().bfloat16_to_float;
   std::array<std::uint16_t, 512> bits;  // NOLINT(cppcoreguidelines-pro-type-member-init): written by `memcpy`

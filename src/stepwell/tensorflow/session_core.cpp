@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/tensorflow/detail/session_core.hpp"
 
+#include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/hook/run_request.hpp"
 #include "stepwell/tensorflow/detail/bounded_call.hpp"
@@ -54,20 +55,11 @@ bool fits(const c::tensor* given, const tensor_shape& wanted) {
 /// Returns `use` of a value of the C++ type of numbers or booleans. Returns false for other types.
 template<class Use>
 bool with_number_type(dtype type, const Use& use) {
-  switch (type) {
-    case dtype::float32: return use(float{});
-    case dtype::float64: return use(double{});
-    case dtype::int8: return use(std::int8_t{});
-    case dtype::int16: return use(std::int16_t{});
-    case dtype::int32: return use(std::int32_t{});
-    case dtype::int64: return use(std::int64_t{});
-    case dtype::uint8: return use(std::uint8_t{});
-    case dtype::uint16: return use(std::uint16_t{});
-    case dtype::uint32: return use(std::uint32_t{});
-    case dtype::uint64: return use(std::uint64_t{});
-    case dtype::boolean: return use(bool{});
-    default: return false;
-  }
+  bool result = false;
+  stepwell::detail::visit_dtype(type, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_arithmetic_v<T>) { result = dtype_of<T> == type && use(T{}); }
+  });
+  return result;
 }
 
 /// Converts a number. Returns false if an integer would change, or a finite number would become infinite. Floating-point numbers are rounded.
@@ -272,7 +264,7 @@ void session_core::find_step() {
   }
   if (element != dtype::int64 && element != dtype::int32) {
     throw invalid_argument_error("the global step \"" + std::string(tf.operation_name(found)) + "\" of the graph is a " +
-                                     std::string(to_string(element)) + "; it must be a DT_INT64 or a DT_INT32",
+                                     std::string(to_string(element)) + "; it must be an int64 or an int32",
                                  graph->place);
   }
   step_variable_ = step_source{variable, is_resource, element};

@@ -1,5 +1,6 @@
 // expect: stepwell: this session cannot read the fetch
 // SPDX-License-Identifier: Apache-2.0
+// names: stepwell::nan_tensor_hook<float other_result::*>
 #include <stepwell/stepwell.hpp>
 
 struct other_result {

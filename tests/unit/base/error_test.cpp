@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
+#include <stepwell/base/detail/failure_text.hpp>
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/log.hpp>
 
+#include <boost/core/demangle.hpp>
 #include <cerrno>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -46,6 +50,14 @@ TEST_CASE("a result of one type never slips into a result of another", "[base][r
   STATIC_REQUIRE_FALSE(std::is_constructible_v<sw::result<bool>, sw::result<void>>);
   STATIC_REQUIRE_FALSE(std::is_convertible_v<int, sw::result<std::vector<int>>>);
   STATIC_REQUIRE(std::is_convertible_v<const char*, sw::result<std::string>>);
+}
+
+TEST_CASE("the type of an exception that nobody catches has a readable name", "[base][error]") {
+  const auto name_of = [](const auto& failure) { return boost::core::demangle(typeid(failure).name()); };
+  CHECK(name_of(sw::not_found_error("x")) == "stepwell::not_found_error");
+  CHECK(name_of(sw::stop_iteration("x")) == "stepwell::stop_iteration");
+  CHECK(sw::detail::text_of(std::make_exception_ptr(sw::not_found_error("gone"))) == "gone (not_found)");
+  CHECK(sw::detail::text_of(std::make_exception_ptr(std::pair(1, 2.0))) == "an exception of type std::pair<int, double>");
 }
 
 TEST_CASE("an exception's code is that of its type", "[base][error]") {

@@ -139,6 +139,34 @@ TEST_CASE("a pipe in the place of any file of a checkpoint is passed over at onc
   CHECK(log.contains(sw::log_level::warning, "not a regular file"));
 }
 
+TEST_CASE("a link to itself in the place of any file of a checkpoint is skipped with a warning, also at the start of a saver",
+          "[checkpoint][hostile]") {
+  const temporary_directory directory;
+  write_checkpoint(directory / "model.ckpt-1");
+  write_checkpoint(directory / "model.ckpt-2");
+  write_file_text(directory / "checkpoint", "model_checkpoint_path: \"" + (directory / "model.ckpt-2") + "\"\n");
+  const std::string name = GENERATE("checkpoint", "model.ckpt-2.index", "model.ckpt-2.data-00000-of-00001");
+  std::filesystem::remove(directory / name);
+  std::filesystem::create_symlink(name, directory / name);
+  const log_capture log;
+  const auto expected = name == "checkpoint" ? "model.ckpt-2" : "model.ckpt-1";
+  CHECK(newest(directory) == expected);
+  CHECK(log.contains(sw::log_level::warning, "form a loop"));
+  sw::saver saver(directory.path());
+  CHECK(saver.restore_newest()->prefix() == directory / expected);
+}
+
+TEST_CASE("a state file with a name that is too long leads to the next older checkpoint", "[checkpoint][hostile]") {
+  const temporary_directory directory;
+  write_checkpoint(directory / "model.ckpt-1");
+  write_file_text(directory / "checkpoint",
+                  "model_checkpoint_path: \"" + std::string(300, 'a') + "\"\nall_model_checkpoint_paths: \"model.ckpt-1\"\n");
+  const log_capture log;
+  sw::saver saver(directory.path());
+  CHECK(saver.restore_newest()->prefix() == directory / "model.ckpt-1");
+  CHECK(log.contains(sw::log_level::warning, "choose a shorter name"));
+}
+
 TEST_CASE("a checkpoint that a state file spells in many ways is listed once", "[checkpoint][hostile]") {
   const temporary_directory directory;
   write_checkpoint(directory / "model.ckpt-1");

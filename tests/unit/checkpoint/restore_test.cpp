@@ -121,8 +121,8 @@ TEST_CASE("CKPT-9 every dtype and shape that differs is listed, with both sides,
   float gone = 0;
   const auto list = sw::variables({{"w", w}, {"global_step", step}, {"gone", gone}});
   const auto message = message_of<sw::invalid_argument_error>([&] { sw::restore(list, reader); });
-  CHECK(contains(message, "w: checkpoint has DT_FLOAT [4], model has DT_FLOAT [5]"));
-  CHECK(contains(message, "global_step: checkpoint has DT_INT64 [], model has DT_INT32 []"));
+  CHECK(contains(message, "w: checkpoint has float32 [4], model has float32 [5]"));
+  CHECK(contains(message, "global_step: checkpoint has int64 [], model has int32 []"));
   CHECK(contains(message, "gone"));
   CHECK(w == std::vector<float>(5, 7));
   CHECK(step == 3);

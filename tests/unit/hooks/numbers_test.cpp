@@ -203,9 +203,9 @@ TEST_CASE("a tensor that is not one real number is an error of the first run tha
   };
   const auto complex = [](const result&) { return sw::tensor::scalar(std::complex<float>(2, 1)); };
   CHECK_THAT(error_of(sw::early_stopping_hook{&result::numbers, {.patience = 3}}),
-             ContainsSubstring("a hook reads this value as one number, but the value is a tensor with 3 elements of DT_FLOAT"));
+             ContainsSubstring("a hook reads this value as one number, but the value is a tensor with 3 elements of float32"));
   CHECK_THAT(error_of(sw::early_stopping_hook{complex, {.patience = 3}}),
-             ContainsSubstring("elements of DT_COMPLEX64 are not real numbers"));
+             ContainsSubstring("elements of complex64 are not real numbers"));
   CHECK_THAT(error_of(sw::summary_saver_hook{{.output_dir = directory.path()}, sw::summary::histogram("all", complex)}),
-             ContainsSubstring("summary \"all\": a histogram is made of real numbers, but the elements are of DT_COMPLEX64"));
+             ContainsSubstring("summary \"all\": a histogram is made of real numbers, but the elements are of complex64"));
 }

@@ -181,7 +181,7 @@ TEST_CASE("CKPT-9 a snapshot that does not fit a model is refused by name, shape
   const auto taken = session.snapshot();
   other_shape_model shapes;
   CHECK_THROWS_AS(sw::restore(shapes, taken), sw::invalid_argument_error);
-  CHECK_THROWS_WITH(sw::restore(shapes, taken), ContainsSubstring("weights: checkpoint has DT_FLOAT [3], model has DT_FLOAT [2]"));
+  CHECK_THROWS_WITH(sw::restore(shapes, taken), ContainsSubstring("weights: checkpoint has float32 [3], model has float32 [2]"));
   CHECK(shapes.sum == 7);
   other_names_model names;
   CHECK_THROWS_AS(sw::restore(names, taken), sw::not_found_error);

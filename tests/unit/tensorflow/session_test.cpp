@@ -201,10 +201,10 @@ TEST_CASE("D-34: mistakes in names, dtypes and shapes are found before anything 
   CHECK_THROWS_WITH(session.run(sw::target("trian_op")), ContainsSubstring("target \"trian_op\""));
   CHECK_THROWS_WITH(session.run(sw::feed("y:0", 1.0F)), ContainsSubstring("feed \"y:0\""));
   CHECK_THROWS_WITH(session.run(sw::feed("rate:0", "0.1")),
-                    ContainsSubstring("feed \"rate:0\": the tensor holds DT_FLOAT, but DT_STRING was fed"));
+                    ContainsSubstring("feed \"rate:0\": the tensor holds float32, but string was fed"));
   CHECK_THROWS_WITH(session.run(sw::feed("x:0", 1.0F)), ContainsSubstring("the tensor has the shape [?], but [] was fed"));
-  CHECK_THROWS_WITH(session.run(sw::fetch<double>("loss:0")), ContainsSubstring("holds DT_FLOAT, but DT_DOUBLE was requested"));
-  CHECK_THROWS_WITH(session.run(sw::fetch("w:0")), ContainsSubstring("DT_RESOURCE cannot be fetched"));
+  CHECK_THROWS_WITH(session.run(sw::fetch<double>("loss:0")), ContainsSubstring("holds float32, but float64 was requested"));
+  CHECK_THROWS_WITH(session.run(sw::fetch("w:0")), ContainsSubstring("resource cannot be fetched"));
   CHECK_THROWS_WITH(session.run(sw::feed("x:0", std::vector<float>{1}), sw::feed("x", std::vector<float>{2})),
                     ContainsSubstring("Conflict(s): [x:0]"));
   CHECK(::stub_runs() == 0);
@@ -483,7 +483,7 @@ TEST_CASE("the type of the global step is that of its variable, not that of a sa
     CHECK(session.global_step() == 1);
   }
   ::stub_set_type_of_step(float32);
-  CHECK_THROWS_WITH(sw::monitored_training_session(made.graph), ContainsSubstring("is a DT_FLOAT; it must be a DT_INT64 or a DT_INT32"));
+  CHECK_THROWS_WITH(sw::monitored_training_session(made.graph), ContainsSubstring("is a float32; it must be an int64 or an int32"));
   ::stub_set_type_of_step(int64);
 }
 

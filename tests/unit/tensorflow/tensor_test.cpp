@@ -124,7 +124,7 @@ TEST_CASE("copies of a tensor share elements until one is changed", "[tensorflow
 TEST_CASE("a tensor is read only as what it holds", "[tensorflow][tensor]") {
   static_cast<void>(tf::runtime::open({.library = STEPWELL_STUB}));
   const tf::tensor numbers(std::vector<float>{1, 2});
-  CHECK_THROWS_WITH(numbers.as<double>(), ContainsSubstring("DT_FLOAT [2] was read as one with DT_DOUBLE"));
+  CHECK_THROWS_WITH(numbers.as<double>(), ContainsSubstring("float32 [2] was read as one with float64"));
   CHECK_THROWS_WITH(numbers.as<float>(), ContainsSubstring("exactly one element"));
   CHECK_THROWS_AS(numbers.strings(), sw::invalid_argument_error);
   CHECK_THROWS_AS(tf::tensor("text").view(), sw::invalid_argument_error);

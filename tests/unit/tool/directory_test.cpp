@@ -200,10 +200,14 @@ TEST_CASE("stats names the process that uses the directory, and a killed one", "
   constexpr const char* no_process = "999999999";  // greater than the greatest process id of Linux
   sw::test::write_file_text(lock, std::string("process ") + no_process + " on host " + host.data() + " since 2026-01-02T03:04:05Z");
   CHECK(run_tool({"stats", shop.directory.path()}).out.find("ended:  killed, pid 999999999\n") != std::string::npos);
+  sw::test::write_file_text(lock,
+                            std::string("process 999999999 on host ") + host.data() + " since 2026-01-02T03:04:05Z" + std::string(9, '\0'));
+  CHECK(run_tool({"stats", shop.directory.path()}).out.find("ended:  killed, pid 999999999\n") != std::string::npos);
   sw::test::write_file_text(lock, "process 1 on host nowhere\x1b since 2026-01-02T03:04:05Z");
   CHECK(run_tool({"stats", shop.directory.path()}).out.find("running or killed, pid 1 on host nowhere\\x1b, since 2026-01-02T03:04:05\n") !=
         std::string::npos);
-  for (const std::string torn : {"process 1 on ho", "process 99999999999999999999 on host a since bZ", ""}) {
+  for (const std::string torn :
+       {"process 1 on ho", "process 1 on host a since 2026-01-02T03", "process 99999999999999999999 on host a since bZ", ""}) {
     sw::test::write_file_text(lock, torn);
     const auto said = run_tool({"stats", shop.directory.path()});
     CHECK(said.how == exit_code::good);

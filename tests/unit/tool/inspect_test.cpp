@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/testdata.hpp"
@@ -225,6 +226,26 @@ TEST_CASE("--print shows the values between brackets, no more than --limit", "[t
   const auto absent = print({"layer/v"});
   CHECK(absent.how == exit_code::unreadable);
   CHECK(absent.err.find("the checkpoint has no tensor \"layer/v\"") != std::string::npos);
+}
+
+TEST_CASE("--print of a few values does not read the holes of a sparse file", "[tool][inspect]") {
+  const sw::test::temporary_directory directory;
+  const auto prefix = directory / "model.ckpt-1";
+  {
+    const std::vector<float> zeros(std::size_t{4} << 20);
+    sw::checkpoint_writer writer(prefix);
+    writer.add("zeros", sw::view_of(zeros));
+    writer.commit();
+  }
+  const auto data = prefix + ".data-00000-of-00001";
+  const auto size = std::filesystem::file_size(data);
+  std::filesystem::resize_file(data, 0);
+  std::filesystem::resize_file(data, size);
+  const auto files = std::make_shared<sw::test::fault_file_system>();
+  const auto said = sw::test::tool_rig{.files = files}.run({"inspect", prefix, "--print", "zeros", "--limit", "2"});
+  CHECK(said.how == exit_code::good);
+  CHECK(said.out.find("[0, 0") != std::string::npos);
+  CHECK(files->operations(sw::test::operation::read) < 8);
 }
 
 TEST_CASE("--diff of a checkpoint with itself finds nothing, in whatever shards it is stored", "[tool][inspect]") {

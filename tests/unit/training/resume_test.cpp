@@ -200,7 +200,7 @@ TEST_CASE("a checkpoint of another model is refused, saying which variable and h
   } catch (const sw::invalid_argument_error& failure) {
     const std::string text = failure.what();
     CHECK(text.find("weights") != std::string::npos);
-    CHECK(text.find("DT_DOUBLE") != std::string::npos);
+    CHECK(text.find("float64") != std::string::npos);
     CHECK(text.find("[3]") != std::string::npos);
     CHECK(text.find("bias") != std::string::npos);
   }

@@ -14,15 +14,9 @@
 
 namespace stepwell::detail {
 
-/// Returns the text of `failure` for a log line: `what()` if it is a `std::exception`, otherwise "an exception of unknown type".
+/// Returns the text of `failure` for a log line: `what()` of a `std::exception`, otherwise the name of its type.
 /// @pre `failure` is not null.
-[[nodiscard]] inline std::string text_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& known) { return known.what(); } catch (...) {
-    return "an exception of unknown type";
-  }
-}
+[[nodiscard]] std::string text_of(const std::exception_ptr& failure);
 
 inline constexpr std::string_view memory_shortage_text = "there is not enough memory";
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/detail/value_text.hpp"
 
+#include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/tensor.hpp"
-#include "stepwell/kernel/statistics.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace stepwell {
 namespace {
@@ -28,26 +28,20 @@ std::string complex_text(std::complex<T> value) {
 }
 
 std::string element_text(const tensor_view& tensor, std::size_t index) {
-  switch (tensor.dtype) {
-    case dtype::qint8:
-    case dtype::int8: return std::to_string(element<std::int8_t>(tensor, index));
-    case dtype::qint16:
-    case dtype::int16: return std::to_string(element<std::int16_t>(tensor, index));
-    case dtype::qint32:
-    case dtype::int32: return std::to_string(element<std::int32_t>(tensor, index));
-    case dtype::int64: return std::to_string(element<std::int64_t>(tensor, index));
-    case dtype::quint8:
-    case dtype::uint8: return std::to_string(element<std::uint8_t>(tensor, index));
-    case dtype::quint16:
-    case dtype::uint16: return std::to_string(element<std::uint16_t>(tensor, index));
-    case dtype::uint32: return std::to_string(element<std::uint32_t>(tensor, index));
-    case dtype::uint64: return std::to_string(element<std::uint64_t>(tensor, index));
-    case dtype::boolean: return element<bool>(tensor, index) ? "true" : "false";
-    case dtype::complex64: return complex_text(element<std::complex<float>>(tensor, index));
-    case dtype::complex128: return complex_text(element<std::complex<double>>(tensor, index));
-    default: break;
-  }
-  return size_of(tensor.dtype) == 0 ? "?" : number_text(kernel::number_at({tensor.dtype, tensor.bytes}, index));
+  std::string text = "?";
+  detail::visit_dtype(tensor.dtype, [&]<class T>(std::type_identity<T>) {
+    const auto value = element<T>(tensor, index);
+    if constexpr (std::is_same_v<T, bool>) {
+      text = value ? "true" : "false";
+    } else if constexpr (std::is_integral_v<T>) {
+      text = std::to_string(value);
+    } else if constexpr (requires { complex_text(value); }) {
+      text = complex_text(value);
+    } else {
+      text = number_text(detail::to_double(value));
+    }
+  });
+  return text;
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Private: the content of a lock file.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace stepwell::io::detail {
+
+/// The longest content of a lock file, in bytes.
+inline constexpr std::size_t longest_lock_content = 512;
+
+/// The content of a lock file: the process that locked it last.
+struct lock_content {
+  std::string pid;  ///< In decimal.
+  std::string host;
+  std::string since;      ///< UTC: "2026-01-31T09:30:00".
+  bool is_whole = false;  ///< False if the end is missing.
+};
+
+/// Returns the line that a lock file contains: "process 12 on host a since 2026-01-31T09:30:00Z".
+[[nodiscard]] std::string to_line(const lock_content& content);
+
+/// Returns the parts of the content of a lock file. Returns nothing if `text` is neither a line of `to_line` nor the beginning of one. An
+/// empty text is such a beginning. Zero bytes may follow. A power failure can leave all of these.
+[[nodiscard]] std::optional<lock_content> parse_lock_content(std::string_view text);
+
+}  // namespace stepwell::io::detail

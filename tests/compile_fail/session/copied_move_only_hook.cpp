@@ -1,0 +1,22 @@
+// expect: deleted
+// SPDX-License-Identifier: Apache-2.0
+// names: my_hook
+#include <stepwell/stepwell.hpp>
+
+#include <memory>
+
+struct counter {
+  int step() { return 0; }
+  stepwell::variable_list variables() { return {}; }
+};
+
+struct my_hook {
+  std::unique_ptr<int> count;
+  void begin() {}
+};
+
+int main() {
+  counter model;
+  my_hook hook;
+  auto session = stepwell::monitored_training_session(model, {}, hook);
+}
