@@ -394,6 +394,7 @@ using stepwell::snapshot_pool;
 using stepwell::snapshot_size;
 using stepwell::state_file_name;
 using stepwell::step_of_checkpoint;
+using stepwell::tensor_piece;
 using stepwell::update_fence;
 using stepwell::wait_for_new_checkpoint;
 using stepwell::when_busy;

@@ -124,7 +124,13 @@ void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry,
     visit(std::as_bytes(std::span(widened)));
   };
   if (entry.is_partitioned) { return show(reader.read(entry.name).bytes()); }
-  for (const auto piece : reader.pieces(entry.name)) { show(piece); }
+  const std::vector<std::byte> zeros(std::size_t{1} << 20);
+  for (const auto piece : reader.sparse_pieces(entry.name)) {
+    show(piece.bytes);
+    for (auto left = piece.zeros; left > 0; left -= std::min<std::uint64_t>(left, zeros.size())) {
+      show(std::span(zeros).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, zeros.size()))));
+    }
+  }
 }
 
 /// Writes a ZIP archive of uncompressed files, of any size and number, into an atomic_file: the archive appears when it is complete. All times

@@ -105,9 +105,10 @@ std::optional<tensor_stats> stats_of(const checkpoint_reader& reader, const chec
   if (size_of(entry.dtype) == 0 || is_complex) { return std::nullopt; }
   try {
     tensor_stats made;
-    for (const auto piece : reader.pieces(entry.name)) {
+    for (const auto piece : reader.sparse_pieces(entry.name)) {
+      if (piece.zeros > 0) { merge(made, {.count = piece.zeros / size_of(entry.dtype)}); }
       visit_dtype(entry.dtype, [&]<class T>(std::type_identity<T>) {
-        if constexpr (!is_complex_element<T>) { merge(made, stats_of_piece<T>(piece)); }
+        if constexpr (!is_complex_element<T>) { merge(made, stats_of_piece<T>(piece.bytes)); }
       });
     }
     return made;

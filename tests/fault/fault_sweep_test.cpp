@@ -88,7 +88,7 @@ TEST_CASE("a descriptor that cannot be had for watching signals is an error", "[
 }
 
 TEST_CASE("sessions without threads, descriptors or memory: an error or success, and the next start works", "[fault][sweep]") {
-  const std::string scenario = GENERATE("blocking_sessions", "awaited_sessions");
+  const std::string scenario = GENERATE("blocking_sessions", "awaited_sessions", "featured_sessions");
   const auto [resource, stride] = GENERATE(table<std::string, std::uint64_t>({{"threads", 1}, {"descriptors", 9}, {"memory", 5}}));
   const auto expected = undisturbed(scenario);
   REQUIRE(requests_in(expected, resource) > 10);
@@ -96,7 +96,7 @@ TEST_CASE("sessions without threads, descriptors or memory: an error or success,
 }
 
 TEST_CASE("sessions without threads, descriptors or memory, at each request", "[fault][.every]") {
-  const std::string scenario = GENERATE("blocking_sessions", "awaited_sessions");
+  const std::string scenario = GENERATE("blocking_sessions", "awaited_sessions", "featured_sessions");
   const std::string resource = GENERATE("threads", "descriptors", "memory");
   const auto expected = undisturbed(scenario);
   WARN(scenario << ": " << requests_in(expected, resource) << " requests for " << resource << " are refused, one after the other");

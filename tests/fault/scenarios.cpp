@@ -101,6 +101,7 @@ scenario scenario_called(std::string_view name) {
       {"coordinated_threads", coordinated_threads},
       {"blocking_sessions", blocking_sessions},
       {"awaited_sessions", awaited_sessions},
+      {"featured_sessions", featured_sessions},
   };
   const auto found = all.find(name);
   return found == all.end() ? scenario() : found->second;

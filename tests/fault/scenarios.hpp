@@ -24,4 +24,8 @@ void blocking_sessions(const std::string& directory);
 /// evaluation during the training.
 void awaited_sessions(const std::string& directory);
 
+/// Runs two sessions, of which the second one resumes the first, with an evaluation beside the training, best checkpoints, two metric
+/// files, and record files that a thread reads ahead.
+void featured_sessions(const std::string& directory);
+
 }  // namespace stepwell::test

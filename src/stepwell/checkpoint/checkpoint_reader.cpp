@@ -543,21 +543,36 @@ struct checkpoint_reader::core {
 
   /// Reads numbers block by block and yields each block, in the byte order of this machine. Booleans are checked before the block is
   /// yielded; the checksum is checked after the last one. `target` receives the blocks one after another if all fit. Otherwise each
-  /// block is read to its start.
-  generator<std::span<const std::byte>> blocks(const checkpoint_entry& entry, const stored_place& where,
-                                               std::span<std::byte> target) const {
+  /// block is read to its start. With `skips_holes`, blocks that lie in holes of a sparse file are not read.
+  generator<tensor_piece> blocks(const checkpoint_entry& entry, const stored_place& where, std::span<std::byte> target,
+                                 bool skips_holes = false) const {
     const auto size = static_cast<std::size_t>(where.size);
     std::uint32_t crc = 0;
-    for (std::size_t at = 0; at < size; at += read_size) {
+    for (std::size_t at = 0; at < size;) {
+      if (const tensor_piece hole{.zeros = skips_holes ? zeros_at(where, at) : 0}; hole.zeros > 0) {
+        crc = kernel::crc32c_zeros(hole.zeros, crc);
+        at += hole.zeros;
+        co_yield hole;
+        continue;
+      }
       const auto block = target.subspan(target.size() < size ? 0 : at, std::min(read_size, size - at));
       read_block(where, entry.name, at, block);
       crc = kernel::crc32c(block, crc);
       check_booleans(entry, where, block);
       if (is_swapped()) { detail::swap_numbers(block, entry.dtype); }
-      const std::span<const std::byte> read = block;
+      at += block.size();
+      const tensor_piece read{.bytes = block};
       co_yield read;
     }
     check_sum(entry, where, crc);
+  }
+
+  /// Returns the size of the whole blocks from `at` on that lie in a hole of a sparse file.
+  [[nodiscard]] std::uint64_t zeros_at(const stored_place& where, std::uint64_t at) const {
+    const auto size = static_cast<std::uint64_t>(where.size);
+    const auto hole_end =
+        file_of(where).skip_hole(static_cast<std::uint64_t>(where.offset) + at) - static_cast<std::uint64_t>(where.offset);
+    return hole_end >= size ? size - at : (hole_end - at) / read_size * read_size;
   }
 
   /// Passes the stored bytes of a range to the visitor. Passes holes of a sparse file as a number of zeros.
@@ -622,12 +637,15 @@ struct checkpoint_reader::core {
     return made;
   }
 
-  [[nodiscard]] generator<std::span<const std::byte>> pieces_of(const checkpoint_entry& entry) const {
+  [[nodiscard]] generator<tensor_piece> pieces_of(const checkpoint_entry& entry, bool skips_holes) const {
     std::vector<std::byte> scratch;
     for (const auto& where : places_of(entry)) {
       scratch.resize(static_cast<std::size_t>(std::min<std::int64_t>(read_size, where.size)));
-      for (const auto piece : blocks(entry, where, scratch)) { co_yield piece; }
+      for (const auto piece : blocks(entry, where, scratch, skips_holes)) { co_yield piece; }
     }
+  }
+  [[nodiscard]] generator<std::span<const std::byte>> bytes_of(const checkpoint_entry& entry) const {
+    for (const auto piece : pieces_of(entry, false)) { co_yield piece.bytes; }
   }
 
   void read_tensor(const checkpoint_entry& entry, std::span<std::byte> target) const {
@@ -642,8 +660,8 @@ struct checkpoint_reader::core {
       const slice_positions positions(slice, entry.shape);
       std::uint64_t first = 0;
       for (const auto block : blocks(entry, where, scratch)) {
-        copy_part(block, first, positions, width, target);
-        first += block.size() / width;
+        copy_part(block.bytes, first, positions, width, target);
+        first += block.bytes.size() / width;
       }
     }
   }
@@ -779,7 +797,13 @@ void checkpoint_reader::verify(std::string_view name) const {
 generator<std::span<const std::byte>> checkpoint_reader::pieces(std::string_view name) const {
   const auto& entry = core_->entry_named(name);
   core_->check_numeric(entry);
-  return core_->pieces_of(entry);
+  return core_->bytes_of(entry);
+}
+
+generator<tensor_piece> checkpoint_reader::sparse_pieces(std::string_view name) const {
+  const auto& entry = core_->entry_named(name);
+  core_->check_numeric(entry);
+  return core_->pieces_of(entry, true);
 }
 
 }  // namespace stepwell

@@ -42,6 +42,12 @@ struct read_target {
   std::span<std::byte> into;
 };
 
+/// A part of a tensor of numbers: bytes, or the number of bytes that are zero because they lie in a hole of a sparse file.
+struct tensor_piece {
+  std::span<const std::byte> bytes = {};
+  std::uint64_t zeros = 0;  ///< A multiple of the size of an element. If above 0, `bytes` is empty.
+};
+
 /// The search that has opened a checkpoint without verifying it. If the restore of this checkpoint fails, a session calls `next_after` and
 /// restores the next older checkpoint instead.
 class checkpoint_search_result {
@@ -107,6 +113,10 @@ public:
   /// @errors   Like `read_into`. Thrown by this call or during the iteration.
   /// @cost     Memory for one piece, independent of the size of the tensor.
   [[nodiscard]] generator<std::span<const std::byte>> pieces(std::string_view name) const;
+
+  /// Like `pieces`, but does not read the holes of a sparse file: a piece is either bytes or a number of bytes that are zero.
+  /// @cost Holes take no time.
+  [[nodiscard]] generator<tensor_piece> sparse_pieces(std::string_view name) const;
 
   /// Reads all tensors and checks their checksums. The reader stores a success, so `restore` does not verify it again. Skips variants
   /// and resources, because this library cannot compute their checksums.

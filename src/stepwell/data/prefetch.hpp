@@ -4,6 +4,7 @@
 // `parallel_map` also applies a function to the batches of an underlying source.
 #pragma once
 
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/data/detail/read_ahead.hpp"
 #include "stepwell/data/source.hpp"
 
@@ -45,13 +46,15 @@ template<class Source>
 
 template<class Value>
 void store(std::optional<Value>& to, const Value& value) {
-  if constexpr (std::is_copy_assignable_v<Value>) {
-    if (to) {
-      *to = value;  // uses the memory of the previous batch
-      return;
+  stepwell::detail::with_memory("could not copy a batch", {}, [&] {
+    if constexpr (std::is_copy_assignable_v<Value>) {
+      if (to) {
+        *to = value;  // uses the memory of the previous batch
+        return;
+      }
     }
-  }
-  to.emplace(value);
+    to.emplace(value);
+  });
 }
 
 /// The consumer's side of a source whose batches are made by threads. A derived class `Work` implements `read_ahead_work`. The threads run

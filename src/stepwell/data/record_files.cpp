@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/data/record_files.hpp"
 
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/data/detail/inflated_file.hpp"
@@ -46,9 +47,13 @@ const record_files::batch* record_files::peek() {
   if (is_present_) { return &batch_; }
   if (position_ >= end_ || total() == 0) { return nullptr; }
   if (!reads_on_) { open_at_position(); }
-  while (!read_record()) {
-    if (!read_more()) { fail("the file ends inside a record, or has become shorter"); }
-  }
+  reads_on_ = false;  // a call after a failure reads this record from its first byte again
+  stepwell::detail::with_memory("could not read a record", options_.paths[file_number_], [this] {
+    while (!read_record()) {
+      if (!read_more()) { fail("the file ends inside a record, or has become shorter"); }
+    }
+  });
+  reads_on_ = true;
   return &batch_;
 }
 

@@ -37,7 +37,8 @@ struct record_files_options {
 /// The files must not change: their sizes are read only once, and the fingerprint (a description of the data that a session saves with the
 /// position, and compares when it resumes) contains their total size.
 /// @errors `peek` and `advance` throw a `data_loss_error` that names the file and the offset if a record is damaged, or if a file is
-///         not a TFRecord file. They throw any error of the system, and can be called again after such an error.
+///         not a TFRecord file, and a `resource_exhausted_error` if there is not enough memory for a record. They throw any error of the
+///         system. They can be called again after an error.
 /// @cost   Memory for the longest record and for `read_size` bytes. One file is open at a time. The constructor decompresses each
 ///         compressed file once, to find its size, and a `seek` in such a file decompresses it up to the position.
 class record_files {

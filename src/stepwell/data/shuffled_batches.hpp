@@ -3,6 +3,7 @@
 // A shuffled, seekable source over a dataset of examples with random access: endless, or for a number of epochs.
 #pragma once
 
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/random.hpp"
 #include "stepwell/data/source.hpp"
@@ -52,18 +53,20 @@ concept dataset = (detail::has_batch<std::remove_cvref_t<Dataset>> && requires(c
                     { examples.size() } -> std::convertible_to<std::uint64_t>;
                   }) || detail::plain_list<std::remove_cvref_t<Dataset>>;
 
-/// Returns a new batch of the examples `indices`.
+/// Returns a new batch of the examples `indices`. @errors Of a plain list: `resource_exhausted_error` if there is not enough memory.
 template<dataset Dataset>
 [[nodiscard]] auto make_batch(const Dataset& examples, example_indices indices) {
   if constexpr (detail::has_batch<Dataset>) {
     return examples.batch(indices);
   } else {
-    std::vector<std::ranges::range_value_t<const Dataset>> batch;
-    batch.reserve(indices.size());
-    const auto first = std::ranges::begin(examples);
-    using offset = std::ranges::range_difference_t<const Dataset>;
-    for (const auto index : indices) { batch.push_back(first[static_cast<offset>(index)]); }
-    return batch;
+    return stepwell::detail::with_memory("could not make a batch", {}, [&] {
+      std::vector<std::ranges::range_value_t<const Dataset>> batch;
+      batch.reserve(indices.size());
+      const auto first = std::ranges::begin(examples);
+      using offset = std::ranges::range_difference_t<const Dataset>;
+      for (const auto index : indices) { batch.push_back(first[static_cast<offset>(index)]); }
+      return batch;
+    });
   }
 }
 

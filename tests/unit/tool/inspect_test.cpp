@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -228,24 +229,39 @@ TEST_CASE("--print shows the values between brackets, no more than --limit", "[t
   CHECK(absent.err.find("the checkpoint has no tensor \"layer/v\"") != std::string::npos);
 }
 
-TEST_CASE("--print of a few values does not read the holes of a sparse file", "[tool][inspect]") {
+TEST_CASE("the holes of a sparse file are not read, and count as zeros", "[tool][inspect]") {
   const sw::test::temporary_directory directory;
   const auto prefix = directory / "model.ckpt-1";
+  constexpr std::size_t count = (std::size_t{4} << 20) + 5;
   {
-    const std::vector<float> zeros(std::size_t{4} << 20);
+    std::vector<float> values(count);
+    values.back() = static_cast<float>(count);
     sw::checkpoint_writer writer(prefix);
-    writer.add("zeros", sw::view_of(zeros));
+    writer.add("values", sw::view_of(values));
     writer.commit();
   }
   const auto data = prefix + ".data-00000-of-00001";
   const auto size = std::filesystem::file_size(data);
+  const auto content = sw::test::file_text(data);
   std::filesystem::resize_file(data, 0);
   std::filesystem::resize_file(data, size);
+  std::fstream(data, std::ios::in | std::ios::out).seekp(static_cast<std::streamoff>(size - 4)) << content.substr(size - 4);
   const auto files = std::make_shared<sw::test::fault_file_system>();
-  const auto said = sw::test::tool_rig{.files = files}.run({"inspect", prefix, "--print", "zeros", "--limit", "2"});
-  CHECK(said.how == exit_code::good);
-  CHECK(said.out.find("[0, 0") != std::string::npos);
-  CHECK(files->operations(sw::test::operation::read) < 8);
+  const auto run = [&](const std::vector<std::string>& arguments) {
+    const auto before = files->operations(sw::test::operation::read);
+    auto said = sw::test::tool_rig{.files = files}.run(arguments);
+    CHECK(said.how == exit_code::good);
+    CHECK(files->operations(sw::test::operation::read) - before < 8);
+    return said.out;
+  };
+  CHECK(run({"inspect", prefix, "--print", "values", "--limit", "2"}).find("[0, 0") != std::string::npos);
+  const auto stats = nlohmann::json::parse(run({"inspect", prefix, "--stats", "--json"}))["tensors"][0];
+  CHECK(stats["count"] == count);
+  CHECK(stats["min"] == 0);
+  CHECK(stats["max"] == static_cast<double>(count));
+  CHECK(std::abs(stats["mean"].get<double>() - 1) < 1e-9);
+  run({"export", prefix, "--npz", directory / "values.npz"});
+  CHECK(sw::test::file_text(directory / "values.npz").find(content.substr(size - 4)) != std::string::npos);
 }
 
 TEST_CASE("--diff of a checkpoint with itself finds nothing, in whatever shards it is stored", "[tool][inspect]") {
