@@ -176,9 +176,15 @@ public:
 
   async_monitored_session(async_monitored_session&&) noexcept = default;
   async_monitored_session& operator=(async_monitored_session&&) = delete;
-  /// Abandons the session if it is not closed; see "Destruction" above.
+  /// Abandons the session if it is not closed; see "Destruction" above. In a child process made by `fork`, it does nothing: the session is
+  /// that of the parent.
   ~async_monitored_session() {
-    if (async_) { async_->abandon(); }
+    if (!async_) { return; }
+    if (!async_->core().owner().is_this_process()) {
+      static_cast<void>(new auto(std::move(async_)));  // the threads, the locks and the files are those of the parent
+      return;
+    }
+    async_->abandon();
   }
 
   /// Calls `begin` of the hooks. Then a chief restores the raw session from the newest complete checkpoint, or initialises it if there is
@@ -321,6 +327,7 @@ public:
   /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O. Does nothing if the session is closed already. If the
   /// session was never started successfully, stops its threads without calling hooks and without a checkpoint.
   /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. The session is closed nevertheless.
+  ///   `failed_precondition_error` in a child process made by `fork`, in which nothing is closed.
   /// @cancel Has an effect only before the close begins. The session then stays open. A close that has begun runs to its end.
   /// @see D-15
   template<class Token = token_type>

@@ -141,6 +141,14 @@ TEST_CASE("prune leaves a directory alone that a process holds, and names it", "
   CHECK(run.prune({"--max-to-keep", "1"}).how == exit_code::good);  // only --yes needs the lock
 }
 
+TEST_CASE("prune works beside the torn lock file of a process that has ended", "[tool][prune]") {
+  const pruned_run run;
+  const auto torn = GENERATE(values<std::string>({"", "process 12 on ho", std::string("process 12 on") + '\0'}));
+  sw::test::write_file_text(run.shop.directory / ".stepwell.lock", torn);
+  CHECK(run.prune({"--max-to-keep", "1", "--yes"}).how == exit_code::good);
+  CHECK(run.shop.steps() == "5");
+}
+
 TEST_CASE("prune tells of leftovers of killed saves, and takes them away", "[tool][prune]") {
   const pruned_run run;
   const auto orphan = run.shop.directory / "model.ckpt-6.data-00000-of-00001";

@@ -9,6 +9,8 @@
 
 #include <stepwell/training/async_training_session.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -80,6 +82,32 @@ TEST_CASE("an awaited training session calls a file system only on other threads
   CHECK(rig.await(last_step_of(session, source)) == 3);
   CHECK(rig.files->operations() > 0);
   CHECK(on_this_thread == 0);
+}
+
+struct in_the_child {};
+
+TEST_CASE("a child made by fork cannot close an awaited session, and leaves it to its parent", "[training][async][process]") {
+  async_rig rig;
+  pid_t child = 0;
+  int code = 0;
+  try {
+    counting_source source;
+    auto session = sw::monitored_training_session(sw::defer_start, rig.model, rig.options(), sw::stop_at_step_hook{{.last_step = 5}});
+    rig.await(session.async_start());
+    child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      try {
+        rig.await(session.async_close());
+      } catch (const sw::failed_precondition_error&) { code = 7; }
+      throw in_the_child();
+    }
+    CHECK(rig.await(last_step_of(session, source)) == 5);
+  } catch (in_the_child) { ::_exit(code); }  // its session was destroyed
+  REQUIRE(::waitpid(child, &code, 0) == child);
+  CHECK(WIFEXITED(code));
+  CHECK(WEXITSTATUS(code) == 7);
+  CHECK(rig.steps() == "0 2 4 5");
 }
 
 TEST_CASE("an awaited training session is refused its directory by async_start", "[training][async]") {

@@ -54,6 +54,7 @@ asio::awaitable<nothing> close_awaited(std::shared_ptr<Async> self) {
   const typename Async::operation now(*self);
   auto& core = self->core();
   if (core.is_closed()) { co_return nothing(); }
+  core.check_process();
   co_await detail::throw_if_cancelled();
   auto close = [&] { return detail::async_drive(*self, core.protocol().close()); };
   co_return co_await detail::leave_awaited(*self, close);
