@@ -164,7 +164,6 @@ set(STEPWELL_DETAIL_HEADERS
   # layer 8: hooks
   stepwell/hooks/detail/evaluation_watch.hpp
   stepwell/hooks/detail/optional_value.hpp
-  stepwell/hooks/detail/options_given_last.hpp
   stepwell/hooks/detail/value_text.hpp
   # layer 9: training
   stepwell/training/detail/evaluation_work.hpp

@@ -103,7 +103,7 @@ double error_of_run(const std::string& directory, const hyper_parameters& with) 
        .max_to_keep = 1,
        .hparams = {{{"rate", with.rate}, {"momentum", with.momentum}, {"batch_size", with.batch_size}, {"seed", with.seed}}},
        .saver = {.sync = false}},  // a killed process loses nothing; a power failure loses short runs only
-      sw::stop_at_step(last_step), sw::nan_tensor_hook{&polynomial::result::loss, {.fail_on_nan_loss = false}},
+      sw::stop_at_step(last_step), sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &polynomial::result::loss},
       sw::summarize_every(50, directory, sw::summary::scalar("loss", &polynomial::result::loss),
                           sw::summary::scalar("test/error", test_error)));
   session.run_all(batches);

@@ -97,8 +97,8 @@ void train(const std::string& directory, std::int64_t last_step, const plan& how
   model other;
   const auto evaluated = sw::evaluate_every({.every = evaluation_steps, .log = false}, sw::beside(other), test_set, &model::score,
                                             sw::measure("score", [](double value) { return value; }));
-  sw::early_stopping_hook stopping{evaluated.value("score"), {.patience = 1'000'000}};
-  sw::ema_hook average(trained, {.decay = 0.9});
+  sw::early_stopping_hook stopping{{.patience = 1'000'000}, evaluated.value("score")};
+  sw::ema_hook average({.decay = 0.9}, trained);
   auto session = sw::monitored_training_session(
       trained,
       {.checkpoint_dir = directory,

@@ -214,7 +214,7 @@ void run(std::string feature, const std::string& directory) {
   } else if (feature == "beside") {
     polynomial other;
     const auto tested = sw::evaluate_every({.every = 9, .log = false}, sw::beside(other), test_set, &polynomial::loss_of, loss);
-    sw::early_stopping_hook stopping{tested.value("loss"), {.patience = 12}};
+    sw::early_stopping_hook stopping{{.patience = 12}, tested.value("loss")};
     train(batches(40), tested, sw::best_checkpoint_hook{tested.value("loss")}, std::ref(stopping), sw::stop_at_step(500));
     more =
         fmt::format("{} {} {} {}", stopping.best_step().value(), bits_of({stopping.best().value()}), stopping.waited(), best_in(directory));

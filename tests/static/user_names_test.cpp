@@ -203,7 +203,7 @@ void take_hooks(user::model& model, std::vector<user::point>& batches, user::tap
   sw::ema_hook average(model);
   auto session = sw::monitored_training_session(
       model, options, user::hook{}, std::ref(average), sw::chief_only(user::other_hook{}), sw::nan_tensor_hook{user::loss_of{}},
-      sw::rollback_on_nan_hook{user::loss_of{}, sw::skip_batch{}}, sw::early_stopping_hook{user::loss_of{}, {}},
+      sw::rollback_on_nan_hook{user::loss_of{}, sw::skip_batch{}}, sw::early_stopping_hook{{}, user::loss_of{}},
       sw::progress_hook{{}, user::loss_of{}}, sw::profiler_hook{{.save_steps = 1, .output_dir = "run"}},
       sw::logging_tensor_hook{{.every_n_iter = 1}, sw::tag("loss", user::loss_of{}), sw::tag("all", user::all_of{})},
       sw::summary_saver_hook{{.output_dir = "run", .save_steps = 1},

@@ -114,14 +114,13 @@ template<class Projection>
 class best_checkpoint_hook : public detail::best_checkpoints {
 public:
   /// @errors `invalid_argument_error` that names an invalid option.
-  explicit best_checkpoint_hook(best_checkpoint_options options, Projection watched)
+  best_checkpoint_hook(best_checkpoint_options options, Projection watched)
       : best_checkpoint_hook(std::move(options), tagged<Projection>{"the watched value", std::move(watched)}) {}
-  explicit best_checkpoint_hook(best_checkpoint_options options, tagged<Projection> watched)
+  best_checkpoint_hook(best_checkpoint_options options, tagged<Projection> watched)
       : best_checkpoints(std::move(watched.name), std::move(options)), watched_{{std::move(watched.projection)}} {}
-  explicit best_checkpoint_hook(Projection watched, best_checkpoint_options options = {})
-      : best_checkpoint_hook(std::move(options), std::move(watched)) {}
-  explicit best_checkpoint_hook(tagged<Projection> watched, best_checkpoint_options options = {})
-      : best_checkpoint_hook(std::move(options), std::move(watched)) {}
+  /// Uses the default options.
+  explicit best_checkpoint_hook(Projection watched) : best_checkpoint_hook(best_checkpoint_options{}, std::move(watched)) {}
+  explicit best_checkpoint_hook(tagged<Projection> watched) : best_checkpoint_hook(best_checkpoint_options{}, std::move(watched)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) { start(session, session.global_step()); }
 
@@ -147,10 +146,9 @@ private:
 template<>
 class best_checkpoint_hook<evaluated_value> : public detail::best_checkpoints {
 public:
-  explicit best_checkpoint_hook(best_checkpoint_options options, evaluated_value watched)
+  best_checkpoint_hook(best_checkpoint_options options, evaluated_value watched)
       : best_checkpoints(watched.name(), std::move(options)), watched_(std::move(watched)) {}
-  explicit best_checkpoint_hook(evaluated_value watched, best_checkpoint_options options = {})
-      : best_checkpoint_hook(std::move(options), std::move(watched)) {}
+  explicit best_checkpoint_hook(evaluated_value watched) : best_checkpoint_hook(best_checkpoint_options{}, std::move(watched)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
     watched_.start("best_checkpoint_hook");

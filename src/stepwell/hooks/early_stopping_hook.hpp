@@ -126,7 +126,7 @@ private:
 
 /// Watches a number, which is usually measured on data that is not used for training. Requests a stop if the number has not improved for
 /// `patience` values, or if it is greater than its lowest value by more than `generalization_loss` per cent:
-/// `early_stopping_hook{&result::loss, {.patience = 5}}`. The options may also come first.
+/// `early_stopping_hook{{.patience = 5}, &result::loss}`.
 ///
 /// If the watched value is a `std::optional` number, runs in which it is empty are ignored. NaN does not count as an improvement. The
 /// state of the hook is saved in checkpoints. If this hook has stopped a run, and the run is resumed with the same options, the session
@@ -138,14 +138,10 @@ public:
   static constexpr auto phase = hook_phase::guard;
 
   /// @errors `invalid_argument_error` for invalid options.
-  explicit early_stopping_hook(Projection watched, early_stopping_options options)
-      : early_stopping_hook(tagged<Projection>{"the watched value", std::move(watched)}, std::move(options)) {}
-  explicit early_stopping_hook(tagged<Projection> watched, early_stopping_options options)
+  early_stopping_hook(early_stopping_options options, Projection watched)
+      : early_stopping_hook(std::move(options), tagged<Projection>{"the watched value", std::move(watched)}) {}
+  early_stopping_hook(early_stopping_options options, tagged<Projection> watched)
       : early_stopping(std::move(watched.name), std::move(options)), watched_{{std::move(watched.projection)}} {}
-  explicit early_stopping_hook(early_stopping_options options, Projection watched)
-      : early_stopping_hook(std::move(watched), std::move(options)) {}
-  explicit early_stopping_hook(early_stopping_options options, tagged<Projection> watched)
-      : early_stopping_hook(std::move(watched), std::move(options)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) { start(session, session.global_step()); }
 
@@ -165,7 +161,7 @@ private:
   bool is_due_ = false;
 };
 
-/// Watches a metric that an `evaluate_every` hook measures: `early_stopping_hook{tested.value("loss"), {.patience = 5}}`.
+/// Watches a metric that an `evaluate_every` hook measures: `early_stopping_hook{{.patience = 5}, tested.value("loss")}`.
 /// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have that `evaluate_every` hook.
 template<>
 class early_stopping_hook<evaluated_value> : public detail::early_stopping {
@@ -173,10 +169,8 @@ public:
   static constexpr auto phase = hook_phase::guard;
 
   /// @errors `invalid_argument_error` for invalid options.
-  explicit early_stopping_hook(evaluated_value watched, early_stopping_options options)
+  early_stopping_hook(early_stopping_options options, evaluated_value watched)
       : early_stopping(watched.name(), std::move(options)), watched_(std::move(watched)) {}
-  explicit early_stopping_hook(early_stopping_options options, evaluated_value watched)
-      : early_stopping_hook(std::move(watched), std::move(options)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
     watched_.start("early_stopping_hook");

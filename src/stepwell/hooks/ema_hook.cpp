@@ -39,7 +39,7 @@ std::string describe(dtype type, const tensor_shape& shape) { return fmt::format
 
 }  // namespace
 
-ema_hook::ema_hook(std::function<variable_list()> model, ema_options options) : model_(std::move(model)), options_(std::move(options)) {
+ema_hook::ema_hook(ema_options options, std::function<variable_list()> model) : model_(std::move(model)), options_(std::move(options)) {
   if (!(options_.decay >= 0 && options_.decay < 1)) {
     throw invalid_argument_error(fmt::format("ema_hook: invalid decay={}; it must be at least 0 and below 1", options_.decay));
   }

@@ -39,7 +39,7 @@ struct ema_options {
 };
 
 /// Keeps one average for each selected variable of the model, and moves the averages towards the variables after each run. The averages are
-/// part of the checkpoint, as `stepwell/hook/NAME/average/VARIABLE`. Example: `ema_hook{model, {.decay = 0.9999}}`.
+/// part of the checkpoint, as `stepwell/hook/NAME/average/VARIABLE`. Example: `ema_hook{{.decay = 0.9999}, model}`.
 ///
 /// For evaluation, `swap_in()` exchanges the values of the variables with the averages, and `swap_out()` exchanges them back. While the
 /// averages are swapped in, runs, saves, restores and new sessions fail. If the averages are still swapped in when `end` of the hook is
@@ -56,8 +56,14 @@ public:
     requires requires(Model& model) {
       { model.variables() } -> std::same_as<variable_list>;
     }
-  explicit ema_hook(Model& model, ema_options options = {})
-      : ema_hook(std::function<variable_list()>([&model] { return model.variables(); }), std::move(options)) {}
+  ema_hook(ema_options options, Model& model)
+      : ema_hook(std::move(options), std::function<variable_list()>([&model] { return model.variables(); })) {}
+  /// Uses the default options.
+  template<class Model>
+    requires requires(Model& model) {
+      { model.variables() } -> std::same_as<variable_list>;
+    }
+  explicit ema_hook(Model& model) : ema_hook(ema_options{}, model) {}
 
   void begin();
   void after_create_session(const session_requests& session, coordinator& threads);
@@ -99,7 +105,7 @@ private:
     tensor value;
   };
 
-  ema_hook(std::function<variable_list()> model, ema_options options);
+  ema_hook(ema_options options, std::function<variable_list()> model);
 
   void update();
   void exchange();

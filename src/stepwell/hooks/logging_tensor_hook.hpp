@@ -11,7 +11,6 @@
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
-#include "stepwell/hooks/detail/options_given_last.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 
 #include <algorithm>
@@ -228,25 +227,8 @@ private:
   std::optional<std::array<detail::kept_value, sizeof...(Projections)>> kept_;  // values of the last run in which this hook fetched values
 };
 
-/// Reports at compile time that the options were given last.
-template<class... Given>
-class logging_tensor_hook<detail::options_given_last, Given...> {
-  static_assert(sizeof...(Given) > 1000,
-                "stepwell: logging_tensor_hook takes its options first: logging_tensor_hook{{.every_n_iter = 100}, &result::loss}");
-
-public:
-  explicit logging_tensor_hook(Given... given, logging_tensor_options options);
-  void begin();
-};
-
 template<class... Given>
 logging_tensor_hook(logging_tensor_options, Given...) -> logging_tensor_hook<detail::projection_of<Given>...>;
-template<class A>
-logging_tensor_hook(A, logging_tensor_options) -> logging_tensor_hook<detail::options_given_last, A>;
-template<class A, class B>
-logging_tensor_hook(A, B, logging_tensor_options) -> logging_tensor_hook<detail::options_given_last, A, B>;
-template<class A, class B, class C>
-logging_tensor_hook(A, B, C, logging_tensor_options) -> logging_tensor_hook<detail::options_given_last, A, B, C>;
 template<class... Projections>
 logging_tensor_hook(logging_tensor_options, tag_map<Projections...>) -> logging_tensor_hook<Projections...>;
 

@@ -93,24 +93,22 @@ using passed_apart =
 
 /// Checks one value after every run: a number or a tensor of any shape. A value is bad if it is NaN or infinite, or if one of its elements
 /// is. If `nan_only` is true, infinite values are not bad. An empty `std::optional` is not checked. After a bad value, the state of the
-/// session counts as bad. It is saved neither after this step nor at the close. The options may be the first or the last argument of the
-/// constructor.
+/// session counts as bad. It is saved neither after this step nor at the close.
 /// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
 template<class Projection>
 class nan_tensor_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
 
-  explicit nan_tensor_hook(Projection watched, nan_tensor_options options = {})
-      : watched_(stepwell::fetch(std::move(watched))), options_(options) {}
+  nan_tensor_hook(nan_tensor_options options, Projection watched) : watched_(stepwell::fetch(std::move(watched))), options_(options) {}
   /// Takes a fetch with a display name. The messages of the hook contain the name. The name is stored apart from the fetch, because the
   /// fetch is copied in every run.
-  explicit nan_tensor_hook(tagged<Projection> watched, nan_tensor_options options = {})
-      : nan_tensor_hook(std::move(watched.projection), options) {
+  nan_tensor_hook(nan_tensor_options options, tagged<Projection> watched) : nan_tensor_hook(options, std::move(watched.projection)) {
     name_ = std::move(watched.name);
   }
-  explicit nan_tensor_hook(nan_tensor_options options, Projection watched) : nan_tensor_hook(std::move(watched), options) {}
-  explicit nan_tensor_hook(nan_tensor_options options, tagged<Projection> watched) : nan_tensor_hook(std::move(watched), options) {}
+  /// Uses the default options.
+  explicit nan_tensor_hook(Projection watched) : nan_tensor_hook(nan_tensor_options{}, std::move(watched)) {}
+  explicit nan_tensor_hook(tagged<Projection> watched) : nan_tensor_hook(nan_tensor_options{}, std::move(watched)) {}
 
   auto before_run(auto& /*context*/) const { return watched_; }
 
@@ -160,7 +158,7 @@ struct rollback_on_nan_options {
 /// rollback: the session recovers, and restores the newest checkpoint. The session's retry policy counts the rollback as a recovery, and
 /// delays it like any other recovery. The same state and the same batch would give the same bad value again. Therefore you must say what
 /// happens after the restore. Pass `skip_batch{}`, or a function that changes the model, for example `rollback_on_nan_hook(&result::loss,
-/// [&] { model.rate *= 0.5f; })`. The options may be the first or the last argument of the constructor.
+/// [&] { model.rate *= 0.5f; })`.
 /// @errors Thrown by the run: `nan_loss_error` for a bad value after `max_rollbacks` rollbacks; `aborted_error` if recovery is turned off
 ///         in the session; `failed_precondition_error` in a worker, because only the chief can restore the model.
 template<class Projection>
@@ -168,22 +166,23 @@ class rollback_on_nan_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
 
-  rollback_on_nan_hook(Projection watched, skip_batch /*answer*/, rollback_on_nan_options options = {})
+  rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, skip_batch /*answer*/)
       : watched_(stepwell::fetch(std::move(watched))), skips_(true), options_(options) {
     detail::refuse_negative("max_rollbacks", options.max_rollbacks);
   }
   /// @errors `invalid_argument_error` for an empty function, or a negative `max_rollbacks`.
-  rollback_on_nan_hook(Projection watched, std::function<void()> change, rollback_on_nan_options options = {})
+  rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, std::function<void()> change)
       : watched_(stepwell::fetch(std::move(watched))), change_(std::move(change)), options_(options) {
     if (!change_) {
       throw invalid_argument_error("rollback_on_nan_hook: the answer is an empty function; give one that changes the model");
     }
     detail::refuse_negative("max_rollbacks", options.max_rollbacks);
   }
-  rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, skip_batch answer)
-      : rollback_on_nan_hook(std::move(watched), answer, options) {}
-  rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, std::function<void()> change)
-      : rollback_on_nan_hook(std::move(watched), std::move(change), options) {}
+  /// Uses the default options.
+  rollback_on_nan_hook(Projection watched, skip_batch answer)
+      : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), answer) {}
+  rollback_on_nan_hook(Projection watched, std::function<void()> change)
+      : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), std::move(change)) {}
 
   auto before_run(auto& /*context*/) const { return watched_; }
 

@@ -14,7 +14,6 @@
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hook/run_ending.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
-#include "stepwell/hooks/detail/options_given_last.hpp"
 
 #include <array>
 #include <chrono>
@@ -231,25 +230,8 @@ private:
   fetch_pack<Watched...> watched_;
 };
 
-/// Reports at compile time that the options were given last.
-template<class... Given>
-class progress_hook<detail::options_given_last, Given...> {
-  static_assert(sizeof...(Given) > 1000,
-                "stepwell: progress_hook takes its options first: progress_hook{{.last_step = 1000}, &result::loss}");
-
-public:
-  explicit progress_hook(Given... given, progress_options options);
-  void begin();
-};
-
 template<class First, class... Others>
   requires(!std::is_same_v<First, progress_options>)
 progress_hook(First, Others...) -> progress_hook<First, Others...>;
-template<class A>
-progress_hook(A, progress_options) -> progress_hook<detail::options_given_last, A>;
-template<class A, class B>
-progress_hook(A, B, progress_options) -> progress_hook<detail::options_given_last, A, B>;
-template<class A, class B, class C>
-progress_hook(A, B, C, progress_options) -> progress_hook<detail::options_given_last, A, B, C>;
 
 }  // namespace stepwell

@@ -177,19 +177,20 @@ private:
 
 /// Watches a number, and reduces a rate of the model when the number no longer improves, by the rule `schedules::reduce_on_plateau`:
 ///
-///     reduce_on_plateau_hook{&model::rate, &result::validation_loss, {.plateau = {.factor = 0.5, .patience = 3}}}
+///     reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 3}}, &model::rate, &result::validation_loss}
 ///
-/// Runs in which a `std::optional` number is empty are ignored. The options may come first or last. The state of the rule and the reduced
+/// Runs in which a `std::optional` number is empty are ignored. The state of the rule and the reduced
 /// rate are saved in checkpoints, and a resumed run continues with the reduced rate.
 /// @cost The number is fetched only in runs after which the rule gets it.
 template<class Target, class Projection>
 class reduce_on_plateau_hook : public detail::plateau_reduction<Target> {
 public:
   /// @errors `invalid_argument_error` that names the invalid member.
-  explicit reduce_on_plateau_hook(Target target, Projection watched, reduce_on_plateau_hook_options options = {})
+  reduce_on_plateau_hook(reduce_on_plateau_hook_options options, Target target, Projection watched)
       : detail::plateau_reduction<Target>(std::move(target), std::move(options)), watched_(stepwell::fetch(std::move(watched))) {}
-  explicit reduce_on_plateau_hook(reduce_on_plateau_hook_options options, Target target, Projection watched)
-      : reduce_on_plateau_hook(std::move(target), std::move(watched), std::move(options)) {}
+  /// Uses the default options.
+  reduce_on_plateau_hook(Target target, Projection watched)
+      : reduce_on_plateau_hook(reduce_on_plateau_hook_options{}, std::move(target), std::move(watched)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
     last_ = this->period_of(session.global_step());
@@ -220,10 +221,11 @@ template<class Target>
 class reduce_on_plateau_hook<Target, evaluated_value> : public detail::plateau_reduction<Target> {
 public:
   /// @errors `invalid_argument_error` that names the invalid member.
-  explicit reduce_on_plateau_hook(Target target, evaluated_value watched, reduce_on_plateau_hook_options options = {})
+  reduce_on_plateau_hook(reduce_on_plateau_hook_options options, Target target, evaluated_value watched)
       : detail::plateau_reduction<Target>(std::move(target), std::move(options)), watched_(std::move(watched)) {}
-  explicit reduce_on_plateau_hook(reduce_on_plateau_hook_options options, Target target, evaluated_value watched)
-      : reduce_on_plateau_hook(std::move(target), std::move(watched), std::move(options)) {}
+  /// Uses the default options.
+  reduce_on_plateau_hook(Target target, evaluated_value watched)
+      : reduce_on_plateau_hook(reduce_on_plateau_hook_options{}, std::move(target), std::move(watched)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
     watched_.start("reduce_on_plateau_hook");

@@ -14,7 +14,6 @@
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
-#include "stepwell/hooks/detail/options_given_last.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 
@@ -327,24 +326,5 @@ private:
   bool keeps_last_ = false;
   std::function<void(summary_saver_hook&, const session_requests&)> last_;  // writes the values of the last run; empty: nothing to write
 };
-
-/// Reports at compile time that the options were given last.
-template<summary::summary_op... Ops>
-class summary_saver_hook<detail::options_given_last, Ops...> {
-  static_assert(sizeof...(Ops) > 1000,
-                "stepwell: summary_saver_hook takes its options first: summary_saver_hook{{.output_dir = \"run\"}, "
-                "summary::scalar(\"loss\", &result::loss)}");
-
-public:
-  explicit summary_saver_hook(Ops... ops, const summary_saver_options& options);
-  void begin();
-};
-
-template<summary::summary_op A>
-summary_saver_hook(A, summary_saver_options) -> summary_saver_hook<detail::options_given_last, A>;
-template<summary::summary_op A, summary::summary_op B>
-summary_saver_hook(A, B, summary_saver_options) -> summary_saver_hook<detail::options_given_last, A, B>;
-template<summary::summary_op A, summary::summary_op B, summary::summary_op C>
-summary_saver_hook(A, B, C, summary_saver_options) -> summary_saver_hook<detail::options_given_last, A, B, C>;
 
 }  // namespace stepwell

@@ -15,6 +15,6 @@ struct wave {
 
 int main() {
   wave model;
-  stepwell::monitored_session session(model, stepwell::early_stopping_hook{&wave::amplitude, {.patience = 1}});
+  stepwell::monitored_session session(model, stepwell::early_stopping_hook{{.patience = 1}, &wave::amplitude});
   session.run();
 }

@@ -134,8 +134,8 @@ TEST_CASE("numbers and matrices of half and bfloat16 are watched, logged, and wr
   using result = half_model::result;
   half_model model;
   auto session = sw::monitored_training_session(
-      model, {.summary_dir = directory.path()}, sw::early_stopping_hook{&result::loss, {.patience = 2}},
-      sw::early_stopping_hook{&result::error, {.patience = 9, .name = "other"}},
+      model, {.summary_dir = directory.path()}, sw::early_stopping_hook{{.patience = 2}, &result::loss},
+      sw::early_stopping_hook{{.patience = 9, .name = "other"}, &result::error},
       sw::summary_saver_hook{{.save_steps = 1},
                              sw::summary::scalar("loss", &result::loss),
                              sw::summary::scalar("error", &result::error),

@@ -122,7 +122,7 @@ TEST_CASE("a session that a failure ends leaves the failure", "[hook][ending]") 
 TEST_CASE("a session that a NaN ends has failed, and says so", "[hook][ending]") {
   rig on;
   const auto nan = [](const int&) { return std::numeric_limits<float>::quiet_NaN(); };
-  sw::monitored_session session(on.model, on.saver(), sw::nan_tensor_hook{nan, {.fail_on_nan_loss = false}});
+  sw::monitored_session session(on.model, on.saver(), sw::nan_tensor_hook{{.fail_on_nan_loss = false}, nan});
   train(session);
   session.close();
   CHECK(on.ending().how == session_ending::failed);
@@ -166,7 +166,7 @@ TEST_CASE("a session that the application's stop token ends is interrupted, too,
 TEST_CASE("early stopping has its own cause", "[hook][ending]") {
   rig on;
   const auto constant = [](const int&) { return 1.0; };
-  sw::monitored_session session(on.model, on.saver(), sw::early_stopping_hook{constant, {.patience = 2}});
+  sw::monitored_session session(on.model, on.saver(), sw::early_stopping_hook{{.patience = 2}, constant});
   train(session);
   session.close();
   CHECK(on.ending().how == session_ending::finished);

@@ -225,7 +225,7 @@ TEST_CASE("a best state whose save fails is kept and saved later, so a worse sta
         model,
         {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .save_summaries_steps = sw::none, .retry = {.initial_backoff = 0}},
         sw::best_checkpoint_hook{{.saver = {.on_error = on_error, .file_system = files}}, score},
-        sw::early_stopping_hook{score, {.patience = 9, .restore_best = true}}, sw::stop_at_step(5));
+        sw::early_stopping_hook{{.patience = 9, .restore_best = true}, score}, sw::stop_at_step(5));
   };
   try {
     auto session = session_of();
@@ -267,7 +267,7 @@ TEST_CASE("a run whose best checkpoint has disappeared says so, and never takes 
   const sw::test::temporary_directory directory;
   const auto run = [&](std::vector<double> script) {
     scripted_model model{.script = std::move(script)};
-    train(directory.path(), model, sw::best_checkpoint_hook{score}, sw::early_stopping_hook{score, {.patience = 9, .restore_best = true}});
+    train(directory.path(), model, sw::best_checkpoint_hook{score}, sw::early_stopping_hook{{.patience = 9, .restore_best = true}, score});
     return model.next;
   };
   CHECK(run({5, 1}) == 2);
@@ -284,7 +284,7 @@ TEST_CASE("a best checkpoint that is damaged before the restore is an error, not
   scripted_model model{.script = {5, 4, 6}};
   sw::test::log_capture log;
   CHECK_THROWS_WITH(train(directory.path(), model, sw::best_checkpoint_hook{{.keep = 2}, score},
-                          sw::early_stopping_hook{score, {.patience = 9, .restore_best = true}},
+                          sw::early_stopping_hook{{.patience = 9, .restore_best = true}, score},
                           damaging_hook{directory / "best/model.ckpt-2.data-00000-of-00001"}),
                     ContainsSubstring("the best state is lost"));
   CHECK(model.next == 3);
@@ -303,7 +303,7 @@ TEST_CASE("early stopping ends with the best state restored, and the last checkp
   const sw::test::temporary_directory directory;
   const auto run = [&] {
     scripted_model model{.script = {5, 3, 4, 4, 4, 4, 4}};
-    train(directory.path(), model, sw::best_checkpoint_hook{score}, sw::early_stopping_hook{score, {.patience = 3, .restore_best = true}});
+    train(directory.path(), model, sw::best_checkpoint_hook{score}, sw::early_stopping_hook{{.patience = 3, .restore_best = true}, score});
     return model.next;
   };
   CHECK(run() == 2);
@@ -316,7 +316,7 @@ TEST_CASE("early stopping ends with the best state restored, and the last checkp
 TEST_CASE("restore_best without a hook for best checkpoints is an error at the first value", "[hooks][best][early_stopping]") {
   const sw::test::temporary_directory directory;
   scripted_model model{.script = {5, 3}};
-  CHECK_THROWS_WITH(train(directory.path(), model, sw::early_stopping_hook{score, {.patience = 3, .restore_best = true}}),
+  CHECK_THROWS_WITH(train(directory.path(), model, sw::early_stopping_hook{{.patience = 3, .restore_best = true}, score}),
                     ContainsSubstring("add a best_checkpoint_hook"));
   CHECK(model.next == 1);
 }
@@ -338,7 +338,7 @@ TEST_CASE("an interrupted session needs no best value, and does not restore the 
                                                    .stop_on = {SIGURG},
                                                    .clock = clock},
                                                   sw::time_limit_hook{60}, sw::best_checkpoint_hook{score},
-                                                  sw::early_stopping_hook{score, {.patience = 100, .restore_best = true}},
+                                                  sw::early_stopping_hook{{.patience = 100, .restore_best = true}, score},
                                                   std::move(interrupting_hook));
     session.run_all();
     session.close();
@@ -359,7 +359,7 @@ TEST_CASE("restore_best of values that are all NaN says so at the close", "[hook
   const sw::test::temporary_directory directory;
   scripted_model model{.script = {nan_value, nan_value}};
   CHECK_THROWS_WITH(train(directory.path(), model, sw::best_checkpoint_hook{score},
-                          sw::early_stopping_hook{score, {.patience = 3, .restore_best = true}}),
+                          sw::early_stopping_hook{{.patience = 3, .restore_best = true}, score}),
                     ContainsSubstring("was NaN in every run") && !ContainsSubstring("add a best_checkpoint_hook"));
   CHECK(model.next == 2);
 }

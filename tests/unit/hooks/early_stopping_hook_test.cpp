@@ -27,7 +27,7 @@ constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 /// Returns the step after which the training was stopped, or 0 if it was not stopped.
 std::int64_t stopped_after(std::vector<double> script, sw::early_stopping_options options) {
   scripted_model model{.script = script};
-  sw::monitored_session session(model, sw::early_stopping_hook{&scripted_model::result::score, options});
+  sw::monitored_session session(model, sw::early_stopping_hook{options, &scripted_model::result::score});
   for (std::size_t i = 0; i < script.size(); ++i) {
     session.run();
     if (session.should_stop()) { return session.global_step(); }
@@ -69,7 +69,7 @@ TEST_CASE("Prechelt's generalization loss ends training that is so many per cent
 TEST_CASE("the reason says what the best value was, and when", "[hooks][early_stopping]") {
   scripted_model model{.script = {3, 1.5, 2, 2}};
   sw::monitored_session session(
-      model, sw::early_stopping_hook{sw::tag("validation loss", &scripted_model::result::score), {.patience = 2, .min_delta = 0.25}});
+      model, sw::early_stopping_hook{{.patience = 2, .min_delta = 0.25}, sw::tag("validation loss", &scripted_model::result::score)});
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK(session.stop_reason().cause == sw::stop_cause::no_progress);
   CHECK(session.stop_reason().text ==
@@ -82,7 +82,7 @@ TEST_CASE("the reason says what the best value was, and when", "[hooks][early_st
 
 TEST_CASE("only runs that measure something count, and only those that reach a multiple of every_n_steps", "[hooks][early_stopping]") {
   scripted_model model{.script = {9, 5, 9, 5, 9, 5, 9, 5}};
-  sw::monitored_session session(model, sw::early_stopping_hook{&scripted_model::result::measured, {.patience = 2}});
+  sw::monitored_session session(model, sw::early_stopping_hook{{.patience = 2}, &scripted_model::result::measured});
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK(session.global_step() == 6);
   CHECK(stopped_after({9, 9, 5, 9, 9, 5, 9, 9, 5, 9}, {.patience = 2, .every_n_steps = 3}) == 9);
@@ -94,7 +94,7 @@ TEST_CASE("a run that is gone on with goes on counting", "[hooks][early_stopping
   const auto start = [&](scripted_model& model, std::int64_t patience) {
     model.script = script;
     return sw::monitored_session(sw::session_settings{.find_checkpoint = [&] { return sw::find_newest_whole(directory.path()); }}, model,
-                                 sw::early_stopping_hook{&scripted_model::result::score, {.patience = patience}},
+                                 sw::early_stopping_hook{{.patience = patience}, &scripted_model::result::score},
                                  sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 1}});
   };
   {
@@ -128,7 +128,7 @@ TEST_CASE("a run that is gone on with goes on counting", "[hooks][early_stopping
 }
 
 TEST_CASE("early stopping that begins again has seen nothing", "[hooks][early_stopping]") {
-  sw::early_stopping_hook hook{&scripted_model::result::score, {.patience = 2}};
+  sw::early_stopping_hook hook{{.patience = 2}, &scripted_model::result::score};
   for (int i = 0; i < 2; ++i) {
     scripted_model model{.script = {1 + 5.0 * i, 2 + 5.0 * i, 2 + 5.0 * i, 9}};
     sw::monitored_session session(model, std::ref(hook));

@@ -81,7 +81,7 @@ std::vector<double> plain_averages(int steps, const sw::ema_options& options) {
 
 std::vector<double> averages_after(int steps, const sw::ema_options& options) {
   wandering_model model;
-  sw::monitored_session session(model, sw::ema_hook{model, options});
+  sw::monitored_session session(model, sw::ema_hook{options, model});
   for (int i = 0; i < steps; ++i) { session.run(); }
   const auto trained = model;
   auto& ema = session.hook<sw::ema_hook>();
@@ -206,7 +206,7 @@ TEST_CASE("averages never get into a checkpoint in the place of the model", "[ho
 
 TEST_CASE("averages can be copied into another model of the same variables", "[hooks][ema]") {
   wandering_model model;
-  sw::monitored_session session(model, sw::ema_hook{model, {.decay = 0.5}});
+  sw::monitored_session session(model, sw::ema_hook{{.decay = 0.5}, model});
   session.run();
   wandering_model other;
   auto& ema = session.hook<sw::ema_hook>();
@@ -228,8 +228,8 @@ TEST_CASE("averages can be copied into another model of the same variables", "[h
 TEST_CASE("only some variables may be averaged, and two averages be named apart", "[hooks][ema]") {
   wandering_model model;
   const auto only_bias = [](std::string_view name) { return name == "bias"; };
-  sw::ema_hook fast{model, {.decay = 0.5, .only = only_bias, .name = "fast"}};
-  sw::ema_hook slow{model, {.decay = 0.75, .name = "slow"}};
+  sw::ema_hook fast{{.decay = 0.5, .only = only_bias, .name = "fast"}, model};
+  sw::ema_hook slow{{.decay = 0.75, .name = "slow"}, model};
   sw::monitored_session session(model, std::ref(fast), std::ref(slow));
   session.run();
   wandering_model by_fast;
@@ -245,7 +245,7 @@ TEST_CASE("only some variables may be averaged, and two averages be named apart"
 
 TEST_CASE("a hook that begins again averages afresh", "[hooks][ema]") {
   wandering_model first;
-  sw::ema_hook ema{first, {.decay = 0.5}};
+  sw::ema_hook ema{{.decay = 0.5}, first};
   for (int i = 0; i < 2; ++i) {
     sw::monitored_session session(first, std::ref(ema));
     wandering_model copy;
@@ -260,10 +260,10 @@ TEST_CASE("a hook that begins again averages afresh", "[hooks][ema]") {
 TEST_CASE("what cannot be averaged is refused", "[hooks][ema]") {
   wandering_model model;
   for (const double decay : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
-    CHECK_THROWS_AS((sw::ema_hook{model, {.decay = decay}}), sw::invalid_argument_error);
+    CHECK_THROWS_AS((sw::ema_hook{{.decay = decay}, model}), sw::invalid_argument_error);
   }
-  CHECK_THROWS_AS((sw::ema_hook{model, {.name = ""}}), sw::invalid_argument_error);
-  CHECK_THROWS_AS((sw::ema_hook{model, {.only = [](std::string_view) { return false; }}}), sw::invalid_argument_error);
+  CHECK_THROWS_AS((sw::ema_hook{{.name = ""}, model}), sw::invalid_argument_error);
+  CHECK_THROWS_AS((sw::ema_hook{{.only = [](std::string_view) { return false; }}, model}), sw::invalid_argument_error);
   sw::test::counting_model counts_only;
   CHECK_THROWS_AS(sw::ema_hook{counts_only}, sw::invalid_argument_error);
   sw::monitored_session session(model, sw::ema_hook{model});

@@ -257,7 +257,7 @@ TEST_CASE("early stopping and the best checkpoint watch a metric of an evaluatio
   const auto tested = sw::evaluate_every(1, &loss_of, sw::measure("loss", &own_value));
   auto session = sw::monitored_training_session(
       model, in_directory(directory.path()), tested, sw::best_checkpoint_hook{{.keep = 2}, tested.value("loss")},
-      sw::early_stopping_hook{tested.value("loss"), {.patience = 3, .restore_best = true}}, sw::stop_at_step(100));
+      sw::early_stopping_hook{{.patience = 3, .restore_best = true}, tested.value("loss")}, sw::stop_at_step(100));
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();
   CHECK(session.global_step() == 7);
@@ -387,13 +387,13 @@ TEST_CASE("a hook that watches an evaluation which the session does not have is 
   valley_model model;
   const auto tested = sw::evaluate_every(2, &loss_of, sw::measure("loss", &own_value));
   const auto message = ContainsSubstring("\"loss\" would never get a value");
-  CHECK_THROWS_WITH(sw::monitored_session(model, sw::early_stopping_hook{tested.value("loss"), {.patience = 2}}), message);
+  CHECK_THROWS_WITH(sw::monitored_session(model, sw::early_stopping_hook{{.patience = 2}, tested.value("loss")}), message);
   CHECK_THROWS_WITH(sw::monitored_training_session(model, in_directory(directory.path()), sw::best_checkpoint_hook{tested.value("loss")}),
                     message);
   // The order of the hooks makes no difference, and neither does type erasure.
   using raw = sw::model_session<valley_model>;
   sw::any_hooks<raw, sw::hook_phase::observe> early;
-  early.add(sw::early_stopping_hook{tested.value("loss"), {.patience = 2}});
+  early.add(sw::early_stopping_hook{{.patience = 2}, tested.value("loss")});
   sw::monitored_session session(model, std::move(early), tested, sw::stop_at_step(4));
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();
@@ -407,7 +407,7 @@ TEST_CASE("the best checkpoint of an evaluation beside the training is the state
   const auto tested = sw::evaluate_every(2, sw::beside(other), &loss_of, sw::measure("loss", &own_value));
   auto session = sw::monitored_training_session(
       model, in_directory(directory.path()), tested, sw::best_checkpoint_hook{tested.value("loss")},
-      sw::early_stopping_hook{tested.value("loss"), {.patience = 2, .restore_best = true}}, sw::stop_at_step(100));
+      sw::early_stopping_hook{{.patience = 2, .restore_best = true}, tested.value("loss")}, sw::stop_at_step(100));
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();
   CHECK(session.global_step() == 10);  // the values of steps 6 and 8 are not better; that of step 8 takes effect at step 10
@@ -432,7 +432,7 @@ TEST_CASE("an awaited session evaluates, saves the best state and restores it li
     auto session = sw::monitored_training_session(
         sw::defer_start, model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .log_step_count_steps = sw::none}, tested,
         sw::best_checkpoint_hook{tested.value("distance")},
-        sw::early_stopping_hook{tested.value("distance"), {.patience = 2, .restore_best = true}});
+        sw::early_stopping_hook{{.patience = 2, .restore_best = true}, tested.value("distance")});
     boost::asio::io_context io;
     auto done = boost::asio::co_spawn(io, run_awaited(session, source), boost::asio::use_future);
     io.run();

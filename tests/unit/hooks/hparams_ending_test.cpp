@@ -159,7 +159,7 @@ TEST_CASE("D-33 a failure that was recovered from is none at the end", "[hooks][
 TEST_CASE("D-33 a run that a NaN ended has failed", "[hooks][hparams]") {
   rig on;
   const auto nan = [](const int&) { return std::numeric_limits<float>::quiet_NaN(); };
-  sw::monitored_session session(on.model, on.hook(), sw::nan_tensor_hook{nan, {.fail_on_nan_loss = false}});
+  sw::monitored_session session(on.model, on.hook(), sw::nan_tensor_hook{{.fail_on_nan_loss = false}, nan});
   session.run();
   session.close();
   CHECK(on.endings() == statuses{hparams_status::failure});

@@ -82,9 +82,9 @@ TEST_CASE("D-7 a tensor whose adapter gives the elements alone is watched withou
   sw::test::log_capture log;
   int views = 0;
   const auto as_tensor = [&views](const echo_model::result& result) { return plain_tensor{{1, result.loss, 3}, &views}; };
-  CHECK_FALSE(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false}}, 1.0f));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, as_tensor}, 1.0f));
   CHECK(views == 0);
-  CHECK(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false}}, infinity));  // the message shows the tensor
+  CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, as_tensor}, infinity));  // the message shows the tensor
 }
 
 TEST_CASE("HOOK-NAN-1 a loss that is no number ends training with nan_loss_error", "[hooks][nan]") {
@@ -108,28 +108,28 @@ TEST_CASE("a watched value with a name is called by it", "[hooks][nan]") {
 
 TEST_CASE("HOOK-NAN-1 asked not to fail, it warns and asks to stop", "[hooks][nan]") {
   sw::test::log_capture log;
-  CHECK(stops_at(sw::nan_tensor_hook{&echo_model::result::loss, {.fail_on_nan_loss = false}}, nan_value));
+  CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::loss}, nan_value));
   CHECK(log.contains(sw::log_level::warning, "NaN loss during training."));
-  CHECK_FALSE(stops_at(sw::nan_tensor_hook{&echo_model::result::loss, {.fail_on_nan_loss = false}}, 1.0f));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::loss}, 1.0f));
 }
 
 TEST_CASE("D-7 infinity and tensors of any shape are watched; nan_only lets infinity pass", "[hooks][nan]") {
   sw::test::log_capture log;
-  CHECK(stops_at(sw::nan_tensor_hook{&echo_model::result::loss, {.fail_on_nan_loss = false}}, infinity));
-  CHECK_FALSE(stops_at(sw::nan_tensor_hook{&echo_model::result::loss, {.fail_on_nan_loss = false, .nan_only = true}}, infinity));
-  CHECK(stops_at(sw::nan_tensor_hook{&echo_model::result::gradient, {.fail_on_nan_loss = false}}, nan_value));
-  CHECK(stops_at(sw::nan_tensor_hook{&echo_model::result::gradient, {.fail_on_nan_loss = false}}, -infinity));
-  CHECK_FALSE(stops_at(sw::nan_tensor_hook{&echo_model::result::gradient, {.fail_on_nan_loss = false, .nan_only = true}}, infinity));
-  CHECK_FALSE(stops_at(sw::nan_tensor_hook{&echo_model::result::count, {.fail_on_nan_loss = false}}, nan_value));
+  CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::loss}, infinity));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false, .nan_only = true}, &echo_model::result::loss}, infinity));
+  CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::gradient}, nan_value));
+  CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::gradient}, -infinity));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false, .nan_only = true}, &echo_model::result::gradient}, infinity));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::count}, nan_value));
 }
 
 TEST_CASE("D-7 a tensor of one element is watched like a number", "[hooks][nan]") {
   sw::test::log_capture log;
   const auto as_tensor = [](const echo_model::result& result) { return sw::tensor::scalar(result.loss); };
-  CHECK(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false}}, infinity));
-  CHECK(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false, .nan_only = true}}, nan_value));
-  CHECK_FALSE(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false, .nan_only = true}}, infinity));
-  CHECK_FALSE(stops_at(sw::nan_tensor_hook{as_tensor, {.fail_on_nan_loss = false}}, 1.0f));
+  CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, as_tensor}, infinity));
+  CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false, .nan_only = true}, as_tensor}, nan_value));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false, .nan_only = true}, as_tensor}, infinity));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, as_tensor}, 1.0f));
 }
 
 TEST_CASE("a NaN is seen in the elements of every dtype that has one", "[hooks][nan]") {
@@ -146,8 +146,8 @@ TEST_CASE("a NaN is seen in the elements of every dtype that has one", "[hooks][
         return made;
       };
       for (const bool nan_only : {false, true}) {
-        CHECK(stops_at(sw::nan_tensor_hook{watched, {.fail_on_nan_loss = false, .nan_only = nan_only}}, nan_value));
-        CHECK_FALSE(stops_at(sw::nan_tensor_hook{watched, {.fail_on_nan_loss = false, .nan_only = nan_only}}, 1.0f));
+        CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false, .nan_only = nan_only}, watched}, nan_value));
+        CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false, .nan_only = nan_only}, watched}, 1.0f));
       }
     }
   }
@@ -157,10 +157,10 @@ TEST_CASE("a NaN is seen in a complex number, and in a range of them", "[hooks][
   sw::test::log_capture log;
   const auto number = [](const echo_model::result& result) { return std::complex<float>(1, result.loss); };
   const auto range = [](const echo_model::result& result) { return std::vector<std::complex<double>>{{1, 2}, {result.loss, 2}}; };
-  CHECK(stops_at(sw::nan_tensor_hook{number, {.fail_on_nan_loss = false}}, nan_value));
-  CHECK_FALSE(stops_at(sw::nan_tensor_hook{number, {.fail_on_nan_loss = false}}, 1.0f));
-  CHECK(stops_at(sw::nan_tensor_hook{range, {.fail_on_nan_loss = false}}, nan_value));
-  CHECK_FALSE(stops_at(sw::nan_tensor_hook{range, {.fail_on_nan_loss = false, .nan_only = true}}, infinity));
+  CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, number}, nan_value));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, number}, 1.0f));
+  CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, range}, nan_value));
+  CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false, .nan_only = true}, range}, infinity));
 }
 
 TEST_CASE("a state that a guard found bad is never saved, neither at the boundary nor at end", "[hooks][nan]") {
@@ -168,7 +168,7 @@ TEST_CASE("a state that a guard found bad is never saved, neither at the boundar
   for (const bool fail : {true, false}) {
     save_counter work;
     echo_model model;
-    sw::monitored_session session(model, saving_hook{&work}, sw::nan_tensor_hook{&echo_model::result::loss, {.fail_on_nan_loss = fail}});
+    sw::monitored_session session(model, saving_hook{&work}, sw::nan_tensor_hook{{.fail_on_nan_loss = fail}, &echo_model::result::loss});
     session.run(1.0f);
     CHECK(work.saved == 1);
     try {

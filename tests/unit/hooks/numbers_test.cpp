@@ -119,8 +119,8 @@ TEST_CASE("every hook that reads a number reads a tensor of one element, of each
     model trained{type};
     sw::training_options<model> options{.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1};
     auto session = sw::monitored_training_session(
-        trained, options, sw::early_stopping_hook{&result::number, {.patience = 3}}, sw::best_checkpoint_hook{&result::number},
-        sw::reduce_on_plateau_hook{&model::rate, &result::number, {.plateau = {.patience = 1}}},
+        trained, options, sw::early_stopping_hook{{.patience = 3}, &result::number}, sw::best_checkpoint_hook{&result::number},
+        sw::reduce_on_plateau_hook{{.plateau = {.patience = 1}}, &model::rate, &result::number},
         sw::progress_hook{{.last_step = 4, .is_terminal = false, .output = [&](std::string_view text) { shown += text; }}, &result::number},
         sw::summary_saver_hook{
             {.save_steps = 1}, sw::summary::scalar("number", &result::number), sw::summary::histogram("all", &result::numbers)},
@@ -155,7 +155,7 @@ TEST_CASE("every hook that reads a number reads numbers of other libraries, inte
   std::string shown;
   model trained;
   auto session = sw::monitored_training_session(
-      trained, {.checkpoint_dir = directory.path()}, sw::early_stopping_hook{&result::foreign, {.patience = 3}},
+      trained, {.checkpoint_dir = directory.path()}, sw::early_stopping_hook{{.patience = 3}, &result::foreign},
       sw::best_checkpoint_hook{&result::rank},
       sw::progress_hook{{.last_step = 4, .is_terminal = false, .output = [&](std::string_view text) { shown += text; }},
                         &result::foreign,
@@ -202,10 +202,17 @@ TEST_CASE("a tensor that is not one real number is an error of the first run tha
     return "no error";
   };
   const auto complex = [](const result&) { return sw::tensor::scalar(std::complex<float>(2, 1)); };
+<<<<<<< HEAD
   CHECK_THAT(error_of(sw::early_stopping_hook{&result::numbers, {.patience = 3}}),
              ContainsSubstring("a hook reads this value as one number, but the value is a tensor with 3 elements of float32"));
   CHECK_THAT(error_of(sw::early_stopping_hook{complex, {.patience = 3}}),
              ContainsSubstring("elements of complex64 are not real numbers"));
+=======
+  CHECK_THAT(error_of(sw::early_stopping_hook{{.patience = 3}, &result::numbers}),
+             ContainsSubstring("a hook reads this value as one number, but the value is a tensor with 3 elements of DT_FLOAT"));
+  CHECK_THAT(error_of(sw::early_stopping_hook{{.patience = 3}, complex}),
+             ContainsSubstring("elements of DT_COMPLEX64 are not real numbers"));
+>>>>>>> 69b98a8 (Every hook takes its options first: one constructor instead of two)
   CHECK_THAT(error_of(sw::summary_saver_hook{{.output_dir = directory.path()}, sw::summary::histogram("all", complex)}),
              ContainsSubstring("summary \"all\": a histogram is made of real numbers, but the elements are of complex64"));
 }

@@ -133,7 +133,7 @@ TEST_CASE("nan_tensor_hook checks an optional value when there is one", "[hooks]
   run_steps(session, 2);
   CHECK_THROWS_WITH(session.run(), ContainsSubstring("nan at step 3"));
   measuring_model lists{.bad = nan_value};
-  sw::monitored_session other(lists, sw::nan_tensor_hook{&result::sizes, {.fail_on_nan_loss = false}});
+  sw::monitored_session other(lists, sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &result::sizes});
   run_steps(other, 5);
   CHECK(other.global_step() == 3);
 }
@@ -166,7 +166,7 @@ TEST_CASE("early_stopping_hook and every_n_steps take optional values", "[hooks]
   measuring_model model;
   std::vector<std::optional<float>> seen;
   sw::monitored_session session(
-      model, sw::early_stopping_hook{&result::error, {.patience = 2}},
+      model, sw::early_stopping_hook{{.patience = 2}, &result::error},
       sw::every_n_steps(2, [&](const std::optional<float>& error) { seen.push_back(error); }, sw::fetch(&result::error)));
   run_steps(session, 100);
   CHECK(session.global_step() == 9);

@@ -69,7 +69,7 @@ changes changes_of_rate(const auto& evaluation, std::int64_t first_end, std::int
     const auto tested = evaluation(other);
     auto session = sw::monitored_training_session(
         model, {.checkpoint_dir = directory.path(), .save_summaries_steps = sw::none, .log_step_count_steps = sw::none}, tested,
-        sw::reduce_on_plateau_hook{&rated_model::rate, tested.value("loss"), {.plateau = {.factor = 0.5, .patience = 2}}},
+        sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 2}}, &rated_model::rate, tested.value("loss")},
         sw::stop_at_step(last));
     for (const auto& step : session.steps()) {
       if (model.rate != rate) { seen.emplace_back(step.global_step, rate = model.rate); }
@@ -119,7 +119,7 @@ TEST_CASE("reduce_on_plateau_hook reduces the rate of the next run, and logs it"
   const log_capture log;
   rated_model model;
   sw::monitored_session session(
-      model, sw::reduce_on_plateau_hook{&rated_model::rate, &rated_model::result::loss, {.plateau = {.factor = 0.5, .patience = 2}}});
+      model, sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 2}}, &rated_model::rate, &rated_model::result::loss});
   run_steps(session, 6);
   CHECK(model.rates == std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25});
   CHECK(log.contains(sw::log_level::info, "step 3: the rate is reduced from 1 to 0.5"));
@@ -130,7 +130,7 @@ TEST_CASE("reduce_on_plateau_hook reduces a float rate to min_rate once", "[hook
   rated_model model;
   model.inner.rate = 0.01F;
   const auto rate = [](rated_model& of) -> float& { return of.inner.rate; };
-  sw::reduce_on_plateau_hook hook{rate, &rated_model::result::loss, {.plateau = {.factor = 0.1, .patience = 2, .min_rate = 0.001}}};
+  sw::reduce_on_plateau_hook hook{{.plateau = {.factor = 0.1, .patience = 2, .min_rate = 0.001}}, rate, &rated_model::result::loss};
   sw::monitored_session session(model, std::ref(hook));
   run_steps(session, 20);
   CHECK(model.inner.rate == 0.001F);
@@ -142,13 +142,13 @@ TEST_CASE("reduce_on_plateau_hook counts optional values, and those of due steps
   rated_model optional_values;
   sw::monitored_session one(
       optional_values,
-      sw::reduce_on_plateau_hook{&rated_model::rate, &rated_model::result::measured, {.plateau = {.factor = 0.5, .patience = 1}}});
+      sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 1}}, &rated_model::rate, &rated_model::result::measured});
   run_steps(one, 5);
   CHECK(optional_values.rates == std::vector<double>{1, 1, 1, 1, 0.5});
   rated_model every_third;
   sw::monitored_session two(
       every_third, sw::reduce_on_plateau_hook{
-                       &rated_model::rate, &rated_model::result::loss, {.plateau = {.factor = 0.5, .patience = 1}, .every_n_steps = 3}});
+                       {.plateau = {.factor = 0.5, .patience = 1}, .every_n_steps = 3}, &rated_model::rate, &rated_model::result::loss});
   run_steps(two, 7);
   CHECK(every_third.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5});
 }
@@ -161,7 +161,7 @@ TEST_CASE("a run that is resumed continues with the reduced rate", "[hooks][sche
     rated_model model;
     auto session = sw::monitored_training_session(
         model, {.checkpoint_dir = directory.path()},
-        sw::reduce_on_plateau_hook{&rated_model::rate, &rated_model::result::loss, {.plateau = {.factor = 0.5, .patience = 2}}},
+        sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 2}}, &rated_model::rate, &rated_model::result::loss},
         sw::stop_at_step(last));
     session.run_all();
     session.close();
@@ -175,7 +175,7 @@ TEST_CASE("reduce_on_plateau_hook waits for the next value if an optional one is
   rated_model model;
   sw::monitored_session session(
       model, sw::reduce_on_plateau_hook{
-                 &rated_model::rate, &rated_model::result::measured, {.plateau = {.factor = 0.5, .patience = 1}, .every_n_steps = 3}});
+                 {.plateau = {.factor = 0.5, .patience = 1}, .every_n_steps = 3}, &rated_model::rate, &rated_model::result::measured});
   run_steps(session, 7);
   CHECK(model.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5});  // step 3 has no value: the values of the steps 4 and 6 are used
 }
@@ -206,7 +206,7 @@ TEST_CASE("reduce_on_plateau_hook is rejected if the session does not have the e
 
 TEST_CASE("options of reduce_on_plateau_hook that make no sense are refused by name", "[hooks][scheduled]") {
   const auto make = [](sw::reduce_on_plateau_hook_options options) {
-    return sw::reduce_on_plateau_hook{&rated_model::rate, &rated_model::result::loss, options};
+    return sw::reduce_on_plateau_hook{options, &rated_model::rate, &rated_model::result::loss};
   };
   CHECK_THROWS_WITH(make({.every_n_steps = 0}), ContainsSubstring("every_n_steps=0"));
   CHECK_THROWS_WITH(make({.name = ""}), ContainsSubstring("name is empty"));

@@ -48,7 +48,7 @@ TEST_CASE("D-31 a negative count of steps is refused by name", "[hooks][stop_at_
   CHECK_THROWS_WITH(sw::stop_at_step_hook{{.num_steps = -1}}, ContainsSubstring("num_steps is -1"));
   CHECK_THROWS_WITH(sw::stop_after_n_evals_hook{{.num_evals = -1}}, ContainsSubstring("num_evals is -1"));
   CHECK_THROWS_WITH(sw::progress_printer{{.last_step = -1}}, ContainsSubstring("last_step is -1"));
-  CHECK_THROWS_WITH((sw::rollback_on_nan_hook{&jumping_model::steps, sw::skip_batch(), {.max_rollbacks = -1}}),
+  CHECK_THROWS_WITH((sw::rollback_on_nan_hook{{.max_rollbacks = -1}, &jumping_model::steps, sw::skip_batch()}),
                     ContainsSubstring("max_rollbacks is -1"));
 }
 

@@ -97,7 +97,7 @@ hook_effects effects_in(const Make& make) {
   sw::session_settings settings{.directory = directory.path(), .clock = std::make_shared<sw::manual_clock>()};
   auto session =
       make(std::move(settings), model, tested, sw::best_checkpoint_hook{tested.value("distance")},
-           sw::early_stopping_hook{tested.value("distance"), {.patience = 2, .restore_best = true}},
+           sw::early_stopping_hook{{.patience = 2, .restore_best = true}, tested.value("distance")},
            sw::progress_hook{{.line_every = 0, .is_terminal = false, .output = [&](std::string_view text) { all.progress += text; }},
                              sw::tag("distance", tested.value("distance"))});
   all.why = fit(session, source, all.steps).text;

@@ -429,7 +429,7 @@ TEST_CASE("early stopping pushes the best state into the graph at the close", "[
   sw::monitored_session session(
       std::move(settings), graph_connector{&process}, std::move(saves.hook),
       sw::best_checkpoint_hook{{.mode = greatest, .directory = best}, "loss:0"},
-      sw::early_stopping_hook{"loss:0", {.patience = 2, .mode = greatest, .restore_best = true, .best_directory = best}});
+      sw::early_stopping_hook{{.patience = 2, .mode = greatest, .restore_best = true, .best_directory = best}, "loss:0"});
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK(session.global_step() == 3);
   CHECK(process.pull().weight == trained(3).weight);

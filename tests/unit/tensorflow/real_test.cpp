@@ -180,7 +180,7 @@ TEST_CASE("few plans are made with all hooks on", "[tensorflow][real]") {
       graph, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 3'000, .save_summaries_steps = 70, .config = one_thread()},
       sw::nan_tensor_hook{"loss:0"}, sw::logging_tensor_hook{{.every_n_iter = 30}, "loss:0", "accuracy:0"},
       sw::profiler_hook{{.save_steps = 4'000, .output_dir = directory.path()}}, sw::stop_at_step_hook{{.last_step = 10'000}},
-      sw::early_stopping_hook{loss, {.patience = 100'000, .every_n_steps = 20}}, sw::time_limit_hook{3'600},
+      sw::early_stopping_hook{{.patience = 100'000, .every_n_steps = 20}, loss}, sw::time_limit_hook{3'600},
       sw::progress_hook{{.is_terminal = false, .output = [](std::string_view) {}}, loss},
       sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 50}, sw::summary::scalar("cost", loss)},
       sw::global_step_waiter_hook{{.wait_until_step = 0}}, sw::feed_fn_hook([labels] { return sw::feed("labels:0", labels()); }),

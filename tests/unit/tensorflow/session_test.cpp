@@ -279,7 +279,7 @@ TEST_CASE("hooks that take numbers take typed fetches", "[tensorflow][session]")
   std::string line;
   const auto keep = [&](std::string_view text) { line += text; };
   auto session = sw::monitored_training_session(
-      made.graph, {}, sw::early_stopping_hook{loss, {.patience = 3, .mode = sw::early_stopping_mode::maximize}},
+      made.graph, {}, sw::early_stopping_hook{{.patience = 3, .mode = sw::early_stopping_mode::maximize}, loss},
       sw::progress_hook{{.line_every = 0, .is_terminal = false, .output = keep}, loss},
       sw::summary_saver_hook{{.output_dir = made.run_dir(), .save_steps = 1}, sw::summary::scalar("cost", loss)});
   ::stub_reset();
@@ -300,7 +300,7 @@ TEST_CASE("evaluation, best checkpoint, early stopping and functions work over a
   auto session =
       sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 100}, tested,
                                      sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, tested.value("loss")},
-                                     sw::early_stopping_hook{tested.value("loss"), {.patience = 2, .mode = sw::metric_mode::maximize}},
+                                     sw::early_stopping_hook{{.patience = 2, .mode = sw::metric_mode::maximize}, tested.value("loss")},
                                      sw::every_n_steps(3, [&] { ++called; }), sw::stop_at_step(100));
   const auto all = session.run_all();
   session.close();
@@ -324,7 +324,7 @@ TEST_CASE("hooks read fetched tensors of a graph as numbers", "[tensorflow][sess
       sw::measure("loss", [](const tf::tensor& value) { return value; }));
   auto session = sw::monitored_training_session(
       made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 100},
-      sw::early_stopping_hook{loss, {.patience = 2, .mode = sw::metric_mode::maximize}},
+      sw::early_stopping_hook{{.patience = 2, .mode = sw::metric_mode::maximize}, loss},
       sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, loss},
       sw::progress_hook{{.last_step = 3, .is_terminal = false, .output = [&](std::string_view text) { shown += text; }}, loss},
       sw::summary_saver_hook{{.save_steps = 1}, sw::summary::scalar("loss", loss), sw::summary::histogram("losses", loss)},
@@ -357,7 +357,7 @@ TEST_CASE("a run over a graph with a schedule, evaluations and early stopping re
         made.graph, {.name = "line", .checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 100},
         sw::scheduled([&](double now) { rate = static_cast<float>(now); }, [](std::int64_t step) { return 0.125 / (1 + double(step)); }),
         sw::feed_fn_hook{[&] { return sw::feed("rate:0", rate); }}, tested,
-        sw::early_stopping_hook{tested.value("loss"), {.patience = 2, .mode = sw::metric_mode::maximize}},
+        sw::early_stopping_hook{{.patience = 2, .mode = sw::metric_mode::maximize}, tested.value("loss")},
         sw::every_n_steps(2, [&](std::int64_t step) { end.called_at.push_back(step); }), sw::stop_at_step(last_step));
     session.run_all();
     end.step = session.global_step();

@@ -92,11 +92,11 @@ traces traces_of(session_way way) {
       sw::progress_hook{{.line_every = 10, .is_terminal = false, .output = [&](std::string_view text) { all.progress += text; }},
                         &valley_model::result::loss},
       sw::scheduled(&valley_model::rate, sw::schedules::exponential_decay({.initial = 0.5, .decay_steps = 10, .decay_rate = 0.9})),
-      sw::reduce_on_plateau_hook{&valley_model::reduced_rate, &valley_model::result::loss, {.plateau = {.factor = 0.5, .patience = 2}}},
+      sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 2}}, &valley_model::reduced_rate, &valley_model::result::loss},
       sw::every(30s, [&](std::int64_t step) { all.calls.push_back(step); }), sw::log_every(5, &valley_model::result::loss),
       sw::summarize_every(3, directory / "events", sw::summary::scalar("loss", &valley_model::result::loss)),
       sw::best_checkpoint_hook{{.directory = directory.path()}, &valley_model::result::loss},
-      sw::early_stopping_hook{&valley_model::result::loss, {.patience = 6}});
+      sw::early_stopping_hook{{.patience = 6}, &valley_model::result::loss});
   for (const auto& message : log.messages()) { all.logged.push_back(message.text); }
   all.used_rates = model.used_rates;
   all.losses = scalars_in(directory / "events", "loss");
@@ -138,7 +138,7 @@ decisions decide(session_way way, bool is_beside, std::int64_t killed_at, Model 
     auto source = shuffled(23, 5);
     const auto options = saving_in<Model>(directory.path());
     const auto go = [&](const auto& tested) {
-      sw::early_stopping_hook stopping{tested.value("loss"), {.patience = 6}};
+      sw::early_stopping_hook stopping{{.patience = 6}, tested.value("loss")};
       const auto note = [&] { add_effects(all, seen); };
       try {
         const auto end =

@@ -181,7 +181,7 @@ TEST_CASE("a chief with busy workers sets its rate between their steps, evaluate
   auto chief = sw::monitored_training_session(model, options(true), awaits_others_hook{model},
                                               sw::scheduled(rate_of, [](std::int64_t step) { return 1.0 / static_cast<double>(1 + step); }),
                                               tested, sw::best_checkpoint_hook{tested.value("count")},
-                                              sw::early_stopping_hook{tested.value("count"), {.patience = 100, .restore_best = true}});
+                                              sw::early_stopping_hook{{.patience = 100, .restore_best = true}, tested.value("count")});
   std::atomic<bool> saw_a_mess = false;
   std::vector<std::jthread> workers;
   for (int i = 0; i < 2; ++i) {

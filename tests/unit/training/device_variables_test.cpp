@@ -111,7 +111,7 @@ TEST_CASE("a variable on a device has an average, which takes its place and goes
   const sw::test::log_capture log;
   const temporary_directory directory;
   far_model model;
-  sw::ema_hook average(model, {.decay = 0.5});
+  sw::ema_hook average({.decay = 0.5}, model);
   train(model, directory.path(), 2, std::ref(average));
   CHECK(model.weights.device->front() == 4);
   average.swap_in();

@@ -227,7 +227,7 @@ TEST_CASE("averages of a checkpoint are evaluated in the place of what was train
   const temporary_directory directory;
   sw::test::log_capture log;
   adding_model trained;
-  auto session = sw::monitored_training_session(trained, {.checkpoint_dir = directory.path()}, sw::ema_hook{trained, {.decay = 0.5}});
+  auto session = sw::monitored_training_session(trained, {.checkpoint_dir = directory.path()}, sw::ema_hook{{.decay = 0.5}, trained});
   session.run(std::int64_t{8});
   session.close();
   measuring_model model;

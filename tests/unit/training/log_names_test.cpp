@@ -117,7 +117,7 @@ auto shuffled(std::uint64_t seed) { return sw::data::shuffled_batches(std::vecto
 TEST_CASE("hooks that log during a run log with the name of the session", "[training][log]") {
   named_rig rig;
   SECTION("a reduced rate") {
-    const sw::reduce_on_plateau_hook plateau{&flat_model::rate, &flat_model::result::loss, {.plateau = {.factor = 0.5, .patience = 1}}};
+    const sw::reduce_on_plateau_hook plateau{{.plateau = {.factor = 0.5, .patience = 1}}, &flat_model::rate, &flat_model::result::loss};
     rig.train_with(blind_source(), plateau);
     rig.check_named(log_level::info, "the rate is reduced from 1 to 0.5");
   }

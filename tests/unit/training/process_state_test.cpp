@@ -94,7 +94,7 @@ TEST_CASE("the best state is restored from a relative directory of its hooks aft
   const auto watched = [](const int& count) { return static_cast<double>(count); };
   auto session = sw::monitored_training_session(
       model, {.log_step_count_steps = sw::none}, sw::best_checkpoint_hook{{.directory = "kept"}, watched},
-      sw::early_stopping_hook{watched, {.patience = 100, .restore_best = true, .best_directory = "kept"}}, sw::stop_at_step(6));
+      sw::early_stopping_hook{{.patience = 100, .restore_best = true, .best_directory = "kept"}, watched}, sw::stop_at_step(6));
   for (const auto& step : session.steps()) {
     if (step.global_step == 3) { fs::current_path(directory / "other"); }
   }

@@ -98,9 +98,9 @@ void with_all_hooks(growing_model& model, std::int64_t last_step, const Use& use
   std::int64_t calls = 0;
   const auto loss = [](const growing_model& of, double batch) { return of.a * batch; };
   auto evaluated = sw::evaluate_every({.every = 3, .name = "test"}, std::vector<double>{1, 2}, loss, sw::measure("loss", value_of));
-  use(source, sw::ema_hook{model, {.decay = 0.9}}, sw::early_stopping_hook{&growing_model::result::loss, {.patience = 1000}},
-      sw::reduce_on_plateau_hook{&growing_model::rate, &growing_model::result::loss, {.plateau = {.factor = 0.5, .patience = 4}}},
-      sw::reduce_on_plateau_hook{&growing_model::rate, evaluated.value("loss"), {.plateau = {.patience = 1000}, .name = "watching"}},
+  use(source, sw::ema_hook{{.decay = 0.9}, model}, sw::early_stopping_hook{{.patience = 1000}, &growing_model::result::loss},
+      sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 4}}, &growing_model::rate, &growing_model::result::loss},
+      sw::reduce_on_plateau_hook{{.plateau = {.patience = 1000}, .name = "watching"}, &growing_model::rate, evaluated.value("loss")},
       evaluated, sw::stop_at_epoch(1000),
       sw::every_n_steps(
           1, [&calls] { ++calls; }, sw::saved_state{"calls", [&calls] { return sw::variables({{"n", calls}}); }}),
@@ -224,7 +224,7 @@ TEST_CASE("a reduction on a plateau is undone if the restored state is older", "
     model.failing = std::move(failing);
     auto source = source_named("s");
     train(session_way::blocking, model, options_in(directory.path(), 8), source, 0,
-          sw::reduce_on_plateau_hook{&growing_model::rate, &growing_model::result::loss, {.plateau = {.factor = 0.5, .patience = 9}}},
+          sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 9}}, &growing_model::rate, &growing_model::result::loss},
           sw::stop_at_step(20));
     return std::pair(model.b, model.rate);
   };
@@ -238,7 +238,7 @@ TEST_CASE("the average of a variable that was added later begins with the variab
   const auto run = [&](bool is_new, std::int64_t last_step) {
     growing_model model;
     model.is_new = is_new;
-    sw::ema_hook average(model, {.decay = 0.5});
+    sw::ema_hook average({.decay = 0.5}, model);
     auto source = source_named("s");
     train(session_way::blocking, model, options_in(directory.path(), 100), source, 0, std::ref(average), sw::stop_at_step(last_step));
     growing_model averaged;
