@@ -7,8 +7,6 @@
 
 #include <stepwell/base/tensor.hpp>
 
-#include <algorithm>
-#include <cctype>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,7 +14,7 @@
 namespace stepwell::test {
 
 struct narrow_row {
-  std::string name;  ///< NumPy's name, such as "float8_e5m2".
+  std::string name;  ///< The name of `to_string(dtype)` and of NumPy, such as "float8_e5m2".
   dtype type = dtype::invalid;
   std::vector<float> values;  ///< Indexed by bit pattern.
 };
@@ -29,11 +27,8 @@ inline std::vector<narrow_row> narrow_table() {
     std::istringstream words(line);
     narrow_row row;
     words >> row.name;
-    std::string tensorflow_name = "DT_" + row.name;
-    std::ranges::transform(tensorflow_name, tensorflow_name.begin(),
-                           [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
     for (std::int32_t number = 24; number <= 33; ++number) {
-      if (to_string(dtype{number}) == tensorflow_name) { row.type = dtype{number}; }
+      if (to_string(dtype{number}) == row.name) { row.type = dtype{number}; }
     }
     for (std::string word; words >> word;) { row.values.push_back(std::stof(word)); }
     rows.push_back(std::move(row));
