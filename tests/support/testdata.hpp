@@ -6,6 +6,7 @@
 
 #include "support/catch.hpp"
 
+#include <cctype>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -19,6 +20,16 @@ inline std::string testdata(std::string_view name) {
   if (std::filesystem::exists(std::filesystem::path(STEPWELL_TESTDATA) / "manifest.json")) { return path.string(); }
   WARN("SKIPPED: no TensorFlow files at " << STEPWELL_TESTDATA << "; configure with -DSTEPWELL_TESTDATA=DIR to run this");
   return {};
+}
+
+/// Returns the name by which the expectations in the folder call a type. `name` is that of `to_string(dtype)`.
+inline std::string tensorflow_name(std::string_view name) {
+  if (name == "float32") { return "DT_FLOAT"; }
+  if (name == "float64") { return "DT_DOUBLE"; }
+  if (name == "float16") { return "DT_HALF"; }
+  auto upper = "DT_" + std::string(name);
+  for (auto& letter : upper) { letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter))); }
+  return upper;
 }
 
 }  // namespace stepwell::test

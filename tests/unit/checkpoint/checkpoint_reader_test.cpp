@@ -101,7 +101,7 @@ void check_against_json(const std::string& prefix, const json& expected) {
     CAPTURE(prefix, name);
     const auto* entry = reader.find(name);
     REQUIRE(entry != nullptr);
-    CHECK(sw::to_string(entry->dtype) == row["dtype"].get<std::string>());
+    CHECK(sw::test::tensorflow_name(sw::to_string(entry->dtype)) == row["dtype"].get<std::string>());
     CHECK(entry->shape == row["shape"].get<sw::tensor_shape>());
     CHECK(entry->is_partitioned == row.contains("partitioned"));
     CHECK(entry->is_object_graph == (name == "_CHECKPOINTABLE_OBJECT_GRAPH"));

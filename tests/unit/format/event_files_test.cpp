@@ -191,7 +191,7 @@ void check_numbers(const std::vector<double>& seen, const json& expected) {
 }
 
 void check(const sw::tensor& seen, const json& expected) {
-  CHECK(to_string(seen.dtype()) == expected.at("dtype").get<std::string>());
+  CHECK(test::tensorflow_name(to_string(seen.dtype())) == expected.at("dtype").get<std::string>());
   CHECK(json(seen.shape()) == expected.at("shape"));
   if (seen.dtype() == sw::dtype::string) {
     check_strings(seen.strings(), expected);

@@ -13,7 +13,6 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 
 namespace sw = stepwell;
@@ -23,15 +22,6 @@ using sw::test::temporary_directory;
 using sw::tool::exit_code;
 
 namespace {
-
-/// Returns TensorFlow's name for NumPy's name of a type.
-std::string tensorflow_name(const std::string& name) {
-  static const std::map<std::string, std::string> others = {{"float32", "DT_FLOAT"}, {"float64", "DT_DOUBLE"}, {"float16", "DT_HALF"}};
-  if (const auto found = others.find(name); found != others.end()) { return found->second; }
-  auto upper = "DT_" + name;
-  for (auto& letter : upper) { letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter))); }
-  return upper;
-}
 
 double number_in(const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
 
@@ -68,7 +58,7 @@ void check_checkpoint(const std::string& prefix, const json& expected) {
     const auto& tensor = seen["tensors"][at++];
     INFO(row["name"]);
     CHECK(tensor["name"] == row["name"]);
-    CHECK(tensorflow_name(tensor["dtype"]) == row["dtype"].get<std::string>());
+    CHECK(sw::test::tensorflow_name(tensor["dtype"]) == row["dtype"].get<std::string>());
     CHECK(tensor["shape"] == row["shape"]);
     CHECK(tensor["partitioned"] == row.contains("partitioned"));
     if (!row.contains("partitioned")) {
