@@ -48,7 +48,7 @@ void train(const std::string& directory) {
                      std::make_shared<summary::jsonl_writer>(directory + "/metrics.jsonl")};
   const auto loss = measure("loss", metrics::mean(), [](double value) { return value; });
   const auto tested = evaluate_every({.every = 2, .log = false}, beside(evaluated), test_set, &record_model::loss_of, loss);
-  auto session = monitored_training_session(trained, options, tested, best_checkpoint_hook{tested.value("loss"), {.keep = 2}},
+  auto session = monitored_training_session(trained, options, tested, best_checkpoint_hook{{.keep = 2}, tested.value("loss")},
                                             stop_at_step_hook({.num_steps = steps_of_a_session}));
   std::int64_t last = 0;
   auto batches = data::prefetch(data::record_files(records_in(directory)), {.depth = 2});

@@ -141,7 +141,7 @@ TEST_CASE("early stopping that begins again has seen nothing", "[hooks][early_st
 
 TEST_CASE("options of early stopping that make no sense are refused", "[hooks][early_stopping]") {
   const auto make = [](sw::early_stopping_options options) {
-    return sw::early_stopping_hook{&scripted_model::result::score, std::move(options)};
+    return sw::early_stopping_hook{std::move(options), &scripted_model::result::score};
   };
   CHECK_THROWS_AS(make({}), sw::invalid_argument_error);
   CHECK_THROWS_AS(make({.patience = 0}), sw::invalid_argument_error);
