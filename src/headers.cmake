@@ -232,6 +232,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/summary/detail/event_time.hpp
   stepwell/summary/detail/output.hpp
   # layer 8: hooks
+  stepwell/hooks/detail/drain_saver.hpp
   stepwell/hooks/detail/rare_log.hpp
   stepwell/hooks/detail/save_budget.hpp
   stepwell/hooks/detail/writer_work.hpp

@@ -101,6 +101,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   bool is_released = false;
   std::shared_ptr<void> hold;  // kept until the directory is released
   alarm retry;
+  clock::time_point retry_at{};  // the time of `retry`, while `waits_to_retry`
   std::exception_ptr failure;  // the first undelivered failure
   std::atomic<bool> has_failure = false;
   std::optional<saved_checkpoint> latest;
@@ -229,8 +230,9 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     const auto& policy = options.on_error;
     if (is_closing || current->tries >= policy.retries() || !may_mend_itself(cause)) { return false; }
     const auto wait = policy.first_wait() * (std::int64_t{1} << std::min(current->tries, 20));
+    retry_at = options.clock->now() + wait;
     try {
-      retry = alarm(options.clock, options.clock->now() + wait, [weak = weak_from_this(), name = log_name()] {
+      retry = alarm(options.clock, retry_at, [weak = weak_from_this(), name = log_name()] {
         const auto self = weak.lock();
         if (!self) { return; }
         const log_scope named(name);
@@ -245,6 +247,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     }
     waits_to_retry = true;  // set after the alarm: its callback blocks on the mutex
     ++current->tries;
+    changed.notify_all();  // `wait_until_idle` may not wait that long
     log_warning(fmt::format("{}; retry {} of {} in {:.1f} s", text_of(cause), current->tries, policy.retries(),
                             std::chrono::duration<double>(wait).count()));
     return true;
@@ -426,7 +429,21 @@ std::function<bool(clock::time_point, const std::stop_token&)> saver::waits_for_
 }
 
 bool saver::wait_until_idle(clock::time_point when, const std::stop_token& stop) const {
-  return detail::wait_or_stop(*options().clock, core_->mutex, core_->changed, when, stop, [this] { return core_->is_idle(); });
+  for (;;) {
+    std::optional<alarm> too_late;  // the alarm of a retry that is made at once; cancelled after the mutex is released
+    const auto has_changed = [&] {
+      if (core_->is_idle()) { return true; }
+      if (core_->waits_to_retry && core_->retry_at >= when) {
+        core_->waits_to_retry = false;
+        too_late = std::move(core_->retry);
+      }
+      return too_late.has_value();
+    };
+    if (!detail::wait_or_stop(*options().clock, core_->mutex, core_->changed, when, stop, has_changed)) { return false; }
+    if (!too_late) { return true; }
+    too_late.reset();
+    core_->post_current();
+  }
 }
 
 void saver::drain() {
@@ -438,13 +455,14 @@ void saver::drain() {
 }
 
 void saver::drain(clock::time_point deadline) {
-  std::unique_lock lock(core_->mutex);
-  if (!options().clock->wait_until(lock, core_->changed, deadline, [this] { return core_->is_idle(); })) {
-    core_->is_late = !core_->waits_to_retry;  // a scheduled retry does not hang
+  const bool is_idle = wait_until_idle(deadline);
+  {
+    const std::lock_guard lock(core_->mutex);
+    core_->is_late = !is_idle;
+  }
+  if (!is_idle) {
     throw deadline_exceeded_error("checkpoints are still being written; the disk is slow or no longer available", directory());
   }
-  core_->is_late = false;
-  lock.unlock();
   throw_if_failed();
 }
 

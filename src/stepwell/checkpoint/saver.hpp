@@ -163,7 +163,8 @@ public:
   bool wait_for_room(std::size_t bytes, clock::time_point when, const std::stop_token& stop = {});
 
   /// Queues a snapshot and returns; a task on the pool writes the snapshot. Saves are done in the order of the calls. If the snapshot does
-  /// not fit into `max_staged_bytes`, the `when_busy` policy applies; the policy `postpone` then blocks.
+  /// not fit into `max_staged_bytes`, the `when_busy` policy applies; the policy `postpone` then blocks. This wait has no deadline: call
+  /// `wait_for_room` before, which has one.
   /// `before_commit` is called on the pool's thread when the data is durable and the index is not yet written. The checkpoint does
   /// not exist before `before_commit` returns. `before_commit` is called again at each retry. If it throws, the save fails with that
   /// exception.
@@ -173,7 +174,8 @@ public:
   ///         cases the snapshot is not saved.
   save_outcome save(snapshot taken, std::function<void()> before_commit = nullptr, std::function<void(snapshot)> if_failed = nullptr);
   /// Saves a snapshot and blocks until the checkpoint is durable. Expired checkpoints may be deleted after the return of this function (see
-  /// `drain`). The `when_busy` policy does not apply: while the snapshot does not fit into `max_staged_bytes`, this function blocks.
+  /// `drain`). The `when_busy` policy does not apply: while the snapshot does not fit into `max_staged_bytes`, this function blocks. It has
+  /// no deadline: call `save` and `wait_until_idle` if you need one.
   /// @errors The failure of this save, after all retries. `failed_precondition_error` after `close`.
   /// @pre    Not called on a thread of the saver's pool.
   saved_checkpoint save_and_wait(snapshot taken);
@@ -209,7 +211,7 @@ public:
   /// @pre F is not called on a thread of this saver's pool.
   [[nodiscard]] std::function<bool(clock::time_point, const std::stop_token&)> waits_for_accepted() const;
   /// Blocks until no checkpoint is left to write, at most until `when`, or until a stop is requested for `stop`. Returns true if none is
-  /// left.
+  /// left. A retry whose delay would end after `when` is made at once.
   bool wait_until_idle(clock::time_point when, const std::stop_token& stop = {}) const;
   /// Blocks until no checkpoint is left to write, and until expired checkpoints are deleted.
   /// @errors The first undelivered failure.

@@ -8,6 +8,7 @@
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/session_signals.hpp"
+#include "stepwell/hooks/detail/drain_saver.hpp"
 #include "stepwell/hooks/detail/rare_log.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/io/file_system.hpp"
@@ -280,13 +281,12 @@ public:
   void process_events() override { saver_->throw_if_failed(); }
   /// Also saves the state of a failed save again.
   void drain(const deadline& until) override {
-    const auto end = until.on(*saver_->options().clock);
     error_collector failures;
-    failures.attempt([&] { saver_->drain(end); });
+    failures.attempt([&] { drain_saver(*saver_, *session_, until); });
     if (!saver_->busy()) {
       failures.attempt([&] {
         save_again();
-        saver_->drain(end);
+        drain_saver(*saver_, *session_, until);
       });
     }
     failures.attempt([&] { process_events(); });

@@ -7,6 +7,7 @@
 #include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
+#include "stepwell/hooks/detail/drain_saver.hpp"
 #include "stepwell/hooks/detail/save_budget.hpp"
 #include "stepwell/hooks/detail/writer_work.hpp"
 #include "stepwell/io/file_system.hpp"
@@ -55,10 +56,11 @@ public:
     for (const auto& listener : options_.listeners) { listener->begin(); }
   }
 
-  /// Connects the work to a session: failures and finished saves call `signals->notify()`. Removes the ending file of an earlier session;
+  /// Connects the work to a session: failures and finished saves notify it. Removes the ending file of an earlier session;
   /// a session that could not be created has left it.
-  void attach(std::shared_ptr<session_signals> signals) {
-    signals_ = std::move(signals);
+  void attach(const session_requests& session) {
+    session_ = session;
+    signals_ = session.signals();
     is_postponed_ = false;
     last_saved_step_ = announced_step_ = first_step_ = last_step_ = std::nullopt;  // of a previous session
     remove_ending_file(files(), options_.checkpoint_dir);
@@ -143,7 +145,7 @@ public:
 
   void drain(const deadline& until) override {
     error_collector failures;
-    failures.attempt([&] { saver_->drain(until.on(*saver_->options().clock)); });
+    failures.attempt([&] { drain_saver(*saver_, *session_, until); });
     failures.attempt([&] { tell_after_save(); });
     if (last_step_) {
       tell_listeners(failures, [&](auto& listener) { listener.end(*last_step_); });
@@ -307,6 +309,7 @@ private:
   checkpoint_saver_options options_;
   std::shared_ptr<save_budget> budget_;  // null if the period is fixed
   std::optional<snapshot_pool> buffers_;
+  std::optional<session_requests> session_;
   std::shared_ptr<session_signals> signals_;
   std::shared_ptr<summary::writer> events_;
   std::optional<std::int64_t> last_saved_step_;
@@ -367,7 +370,7 @@ void checkpoint_saver_hook::start(const session_requests& session, std::int64_t 
     timer_ = second_or_step_timer(period_, session.time());
     timer_.update_last_triggered_step(step);
   }
-  work_->attach(session.signals());
+  work_->attach(session);
   session.add_work(work_);
   watch_writer(session, work_->events());
   const auto& origin = session.restored_from();

@@ -13,11 +13,17 @@
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -30,8 +36,9 @@ using sw::test::signalling_hook;
 namespace {
 
 /// Returns options with a grace of 1 s after SIGURG, in which only the first and the last state are saved.
-sw::test::adding_options preemptible(const session_rig& rig) {
+sw::test::adding_options preemptible(const session_rig& rig, std::shared_ptr<sw::clock> time = nullptr) {
   auto made = rig.options();
+  if (time) { made.clock = std::move(time); }
   made.save_checkpoint_steps = 100;
   made.stop_on = {SIGURG};
   made.preemption_grace = 1s;
@@ -47,22 +54,6 @@ struct evaluation_at {
     door->pass();
     return static_cast<double>(model.sum);
   }
-};
-
-/// A thread that moves `clock` by `length` when one more thread waits on it. If no thread begins to wait within 10 s of real time, it also
-/// opens `door`.
-class while_waiting {
-public:
-  while_waiting(std::shared_ptr<sw::manual_clock> clock, sw::clock::duration length, sw::test::gate& door)
-      : thread_([clock, length, &door, before = clock->pending()] {
-          const bool is_waited_for = clock->wait_for_pending(before + 1);
-          clock->advance(is_waited_for ? length : 10s);
-          if (!is_waited_for) { door.open(); }
-        }) {}
-  ~while_waiting() { thread_.join(); }
-
-private:
-  std::thread thread_;
 };
 
 /// A hook that takes 10 s after the signal, in the run of step `at` or in `end`.
@@ -84,6 +75,34 @@ struct slow_hook {
   }
 };
 
+/// A clock that moves to the end of each wait of the session's thread, once it is `impatient`. For a wait without an end, it moves by 10 s
+/// and opens `door`.
+class impatient_clock final : public sw::clock {
+public:
+  explicit impatient_clock(sw::test::gate& door) : door_(door) {}
+
+  std::atomic<bool> impatient = false;
+  const std::shared_ptr<sw::manual_clock> base = std::make_shared<sw::manual_clock>();
+
+  [[nodiscard]] time_point now() const override { return base->now(); }
+  [[nodiscard]] wall_time wall_now() const override { return base->wall_now(); }
+  alarm_id call_at(time_point when, std::function<void()> action) override { return base->call_at(when, std::move(action)); }
+  void cancel(alarm_id id) override { base->cancel(id); }
+  using clock::wait_until;
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) override {
+    if (!impatient || std::this_thread::get_id() != thread_) { return base->wait_until(lock, condition, when); }
+    lock.unlock();
+    if (when == time_point::max()) { door_.open(); }
+    base->advance(when == time_point::max() ? duration(10s) : std::max(when - now(), duration(0)));
+    lock.lock();
+    return when == time_point::max();
+  }
+
+private:
+  sw::test::gate& door_;
+  std::thread::id thread_ = std::this_thread::get_id();
+};
+
 /// Stores the signals of the session.
 struct signals_hook {
   std::shared_ptr<sw::session_signals>* into;
@@ -98,6 +117,7 @@ TEST_CASE("a hook that takes longer than the grace does not prevent the save aft
   const bool is_in_run = GENERATE(true, false);
   auto session = sw::monitored_training_session(rig.model, preemptible(rig), signalling_hook{is_in_run ? 3 : -1},
                                                 slow_hook{rig.clock, is_in_run ? 3 : -1});
+  sw::test::wait_for_saves(session);
   const auto before = rig.clock->now();
   sw::test::run_until(session, 3);
   session.close();
@@ -108,19 +128,21 @@ TEST_CASE("a hook that takes longer than the grace does not prevent the save aft
 
 TEST_CASE("a save after the end of the grace may take one more grace", "[training][preemption]") {
   const sw::test::log_capture log;
-  session_rig rig;
   sw::test::gate door;
+  const auto time = std::make_shared<impatient_clock>(door);
+  session_rig rig;
   rig.files->before_each([&](const sw::test::event& asked) {
     if (asked.kind == operation::write && asked.path.find("model.ckpt-3") != std::string::npos) { door.pass(); }
   });
   door.close();
   {
-    auto session = sw::monitored_training_session(rig.model, preemptible(rig), signalling_hook{3}, slow_hook{rig.clock, 3});
+    auto session = sw::monitored_training_session(rig.model, preemptible(rig, time), signalling_hook{3}, slow_hook{time->base, 3});
+    sw::test::wait_for_saves(session);
     sw::test::run_until(session, 3);
-    const auto before = rig.clock->now();
-    const sw::test::once_waiting mover(rig.clock, [&] { rig.clock->advance(1s); });
+    const auto before = time->now();
+    time->impatient = true;
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
-    CHECK(rig.clock->now() - before == 1s);
+    CHECK(time->now() - before == 1s);
   }
   door.open();
   rig.pool->join();
@@ -129,23 +151,24 @@ TEST_CASE("a save after the end of the grace may take one more grace", "[trainin
 
 TEST_CASE("an evaluation beside the training that takes longer than the grace does not prevent the save", "[training][preemption]") {
   sw::test::log_capture log;
+  sw::test::gate door;
+  const auto time = std::make_shared<impatient_clock>(door);
   session_rig rig;
   adding_model other;
-  sw::test::gate door;
   door.close();
   const std::int64_t every = GENERATE(3, 2);  // the signal is in a run without an evaluation, or in one that waits for the previous one
   CAPTURE(every);
   auto tested = sw::evaluate_every(every, sw::beside(other), evaluation_at{&door}, sw::measure("sum", &own_value));
   {
-    auto session = sw::monitored_training_session(rig.model, preemptible(rig), signalling_hook{4}, tested);
+    auto session = sw::monitored_training_session(rig.model, preemptible(rig, time), signalling_hook{4}, tested);
+    sw::test::wait_for_saves(session);
     sw::test::run_until(session, 3);
-    const auto before = rig.clock->now();
-    {
-      const while_waiting mover(rig.clock, 750ms, door);
-      sw::test::run_until(session, 4);
-    }
+    const auto before = time->now();
+    time->impatient = true;
+    sw::test::run_until(session, 4);
+    time->impatient = false;
     session.close();
-    CHECK(rig.clock->now() - before == 750ms);
+    CHECK(time->now() - before == 750ms);
     door.open();
   }
   CHECK(rig.steps() == "0 4");
@@ -162,32 +185,36 @@ TEST_CASE("an evaluation beside the training that takes longer than the grace do
 TEST_CASE("a close waits for an evaluation beside the training no longer than stop_grace_period_secs, and says so",
           "[training][preemption]") {
   const sw::test::log_capture log;
+  sw::test::gate door;
+  const auto time = std::make_shared<impatient_clock>(door);
   session_rig rig;
   adding_model other;
-  sw::test::gate door;
   door.close();
   auto options = rig.options();
+  options.clock = time;
   options.save_checkpoint_steps = 100;
   options.stop_grace_period_secs = 4;
   auto tested = sw::evaluate_every(3, sw::beside(other), evaluation_at{&door}, sw::measure("sum", &own_value));
   {
     auto session = sw::monitored_training_session(rig.model, options, tested);
-    sw::test::run_until(session, 4 - 1);
-    const auto before = rig.clock->now();
-    {
-      const while_waiting mover(rig.clock, 3s, door);
-      CHECK_THROWS_WITH(session.close(), ContainsSubstring("the evaluation of step 3 has not ended"));
-    }
-    CHECK(rig.clock->now() - before == 3s);
+    sw::test::wait_for_saves(session);
+    sw::test::run_until(session, 3);
+    const auto before = time->now();
+    time->impatient = true;
+    CHECK_THROWS_WITH(session.close(), ContainsSubstring("the evaluation of step 3 has not ended"));
+    CHECK(time->now() - before >= 3s);
+    CHECK(time->now() - before <= 4s);
     door.open();
   }
+  rig.pool->join();
   CHECK(rig.steps() == "0 3");
 }
 
 TEST_CASE("a disk below best/ that takes longer than the grace does not prevent the save", "[training][preemption][best]") {
   sw::test::log_capture log;
-  session_rig rig;
   sw::test::gate door;
+  const auto time = std::make_shared<impatient_clock>(door);
+  session_rig rig;
   rig.files->before_each([&](const sw::test::event& asked) {
     if (asked.kind == operation::write && asked.path.find("/best/") != std::string::npos) { door.pass(); }
   });
@@ -196,20 +223,24 @@ TEST_CASE("a disk below best/ that takes longer than the grace does not prevent 
   CAPTURE(is_waiting);
   {
     auto session = sw::monitored_training_session(
-        rig.model, preemptible(rig), signalling_hook{is_waiting ? -1 : 2},
+        rig.model, preemptible(rig, time), signalling_hook{is_waiting ? -1 : 2},
         sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize, .saver = {.file_system = rig.files}}, &adding_model::result::loss});
+    sw::test::wait_for_saves(session);
     sw::test::run_until(session, 1);
-    const auto before = rig.clock->now();
+    const auto before = time->now();
     if (is_waiting) {
-      const sw::test::once_waiting sender(rig.clock, [] { ::raise(SIGURG); });
+      const sw::test::once_waiting sender(time->base, [&] {
+        time->impatient = true;
+        ::raise(SIGURG);
+      });
       sw::test::run_until(session, 2);
     } else {
+      time->impatient = true;
       sw::test::run_until(session, 2);
     }
     CHECK(session.should_stop());
-    const sw::test::once_waiting mover(rig.clock, [&] { rig.clock->advance(1s); });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
-    CHECK(rig.clock->now() - before == 1s);
+    CHECK(time->now() - before == 1s);
   }
   rig.pool->join();
   CHECK(rig.steps() == "0 2");
@@ -240,7 +271,8 @@ TEST_CASE("an evaluation in the loop stops between two batches at the end of the
     auto tested = sw::evaluate_every(3, batches, evaluate, sw::measure("sum", &own_value));
     auto session = sw::monitored_training_session(found.model, preemptible(rig), signals_hook{&signals}, tested,
                                                   sw::best_checkpoint_hook{{.saver = {.file_system = rig.files}}, tested.value("sum")},
-                                                  sw::early_stopping_hook{tested.value("sum"), {.patience = 2}});
+                                                  sw::early_stopping_hook{{.patience = 2}, tested.value("sum")});
+    sw::test::wait_for_saves(session);
     found.evaluated_at = tested.value("sum").step();
     while (!session.should_stop() && session.global_step() < until) { session.run(session.global_step() + 1); }
     found.last_step = session.global_step();
@@ -274,4 +306,95 @@ TEST_CASE("an evaluation in the loop stops between two batches at the end of the
   CHECK(second.best == wanted.best);
   CHECK(second.last_step == wanted.last_step);
   CHECK(sw::test::same(second.model, wanted.model));
+}
+
+TEST_CASE("a signal limits the wait of checkpoint_now for a disk that hangs", "[training][preemption]") {
+  const sw::test::log_capture log;
+  sw::test::gate door;
+  const auto time = std::make_shared<impatient_clock>(door);
+  session_rig rig;
+  rig.files->before_each([&](const sw::test::event& asked) {
+    if (asked.kind == operation::write && asked.path.find("model.ckpt-3") != std::string::npos) { door.pass(); }
+  });
+  door.close();
+  auto options = preemptible(rig, time);
+  auto session = sw::monitored_training_session(rig.model, options);
+  sw::test::wait_for_saves(session);
+  sw::test::run_until(session, 3);
+  const auto before = time->now();
+  {
+    const sw::test::once_waiting sender(time->base, [&] {
+      time->impatient = true;
+      ::raise(SIGURG);
+    });
+    CHECK_THROWS_AS(session.checkpoint_now(), sw::deadline_exceeded_error);
+  }
+  CHECK(time->now() - before == 750ms);
+  CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
+  CHECK(time->now() - before == 1s);
+  door.open();
+  rig.pool->join();
+}
+
+TEST_CASE("the close of a preempted process ends within 2 s while anything hangs: the state is saved, or an error says why not",
+          "[training][preemption]") {
+  struct row {
+    const char* hangs;         // a part of the path of the files whose writes hang, or "evaluation"
+    std::int64_t from;         // the hang begins before this step
+    std::int64_t every;        // the period of the evaluation beside the training
+    bool is_saved;             // whether the state becomes durable during the hang
+    const char* why;           // a part of the error
+    bool fails_first = false;  // the first write fails and is retried 5 s later
+  };
+  const auto given =
+      GENERATE(row{"model.ckpt-4", 4, 1, false, "still being written"}, row{"model.ckpt-4", 4, 1, false, "still being written", true},
+               row{"model.ckpt-2", 2, 1, false, "earlier saves have not ended"}, row{"/best/", 3, 1, true, "still being written"},
+               row{"events.out", 4, 1, true, ""}, row{"evaluation", 2, 2, true, ""});
+  CAPTURE(given.hangs, given.fails_first);
+  const sw::test::log_capture log;
+  sw::test::gate door;
+  const auto time = std::make_shared<impatient_clock>(door);
+  std::atomic<bool> is_hanging = false;
+  std::atomic<bool> fails_next = given.fails_first;
+  session_rig rig;
+  rig.pool = std::make_shared<sw::io::pool>(4);
+  rig.files->before_each([&](const sw::test::event& asked) {
+    if (asked.kind != operation::write || asked.path.find(given.hangs) == std::string::npos || !is_hanging) { return; }
+    if (!fails_next.exchange(false)) { door.pass(); }
+  });
+  if (given.fails_first) { rig.files->inject({.kind = operation::write, .path_contains = given.hangs}); }
+  sw::test::gate open_door;
+  adding_model other;
+  auto options = preemptible(rig, time);
+  options.save_checkpoint_steps = 2;
+  options.saver.max_staged_bytes = 1;
+  options.saver.on_error = sw::on_save_error::retry(3, 5s);
+  auto tested =
+      sw::evaluate_every(given.every, sw::beside(other), evaluation_at{std::string(given.hangs) == "evaluation" ? &door : &open_door},
+                         sw::measure("sum", &own_value));
+  auto session = sw::monitored_training_session(
+      rig.model, options, signalling_hook{4}, tested,
+      sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize, .saver = {.file_system = rig.files}}, tested.value("sum")});
+  sw::test::run_until(session, given.from - 1);
+  sw::test::wait_for_saves(session);
+  is_hanging = true;
+  door.close();
+  sw::test::run_until(session, 3);
+  if (given.from != 2 || given.is_saved) { sw::test::wait_for_saves(session); }
+  const auto before = time->now();
+  time->impatient = true;
+  std::string why;
+  try {
+    session.run(std::int64_t{4});
+  } catch (const sw::error& failure) { why = failure.what(); }
+  while (given.fails_first && !log.contains(sw::log_level::warning, "retry 1 of 3")) { std::this_thread::yield(); }
+  try {
+    session.close();
+  } catch (const sw::error& failure) { why += failure.what(); }
+  CHECK(time->now() - before <= 2s);
+  CHECK_THAT(why, ContainsSubstring(given.why));
+  if (given.is_saved) { sw::test::wait_for_saves(session); }
+  CHECK(rig.steps().ends_with(" 4") == given.is_saved);
+  door.open();
+  rig.pool->join();
 }
