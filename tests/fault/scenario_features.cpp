@@ -41,7 +41,7 @@ data::record_files_options records_in(const std::string& directory) {
   return options;
 }
 
-void train(const std::string& directory) {
+void train_with_features(const std::string& directory) {
   static const std::vector<double> test_set{1, 2, 3};
   training_options<record_model> options{.checkpoint_dir = directory, .save_checkpoint_steps = 3};
   options.metrics = {std::make_shared<summary::csv_writer>(directory + "/metrics.csv"),
@@ -62,8 +62,8 @@ void train(const std::string& directory) {
 }  // namespace
 
 void featured_sessions(const std::string& directory) {
-  train(directory);
-  train(directory);
+  train_with_features(directory);
+  train_with_features(directory);
 }
 
 }  // namespace stepwell::test

@@ -45,7 +45,7 @@ struct rollback_rig : sw::test::session_rig {
   }
   template<class Answer>
   auto start(Answer answer, sw::rollback_on_nan_options given = {}) {
-    return sw::monitored_training_session(fragile, options(), sw::rollback_on_nan_hook(&fragile_model::result::loss, answer, given),
+    return sw::monitored_training_session(fragile, options(), sw::rollback_on_nan_hook(given, &fragile_model::result::loss, answer),
                                           sw::stop_at_step_hook{{.last_step = 8}});
   }
 };

@@ -58,7 +58,7 @@ void check_checkpoint(const std::string& prefix, const json& expected) {
     const auto& tensor = seen["tensors"][at++];
     INFO(row["name"]);
     CHECK(tensor["name"] == row["name"]);
-    CHECK(sw::test::tensorflow_name(tensor["dtype"]) == row["dtype"].get<std::string>());
+    CHECK(sw::test::tensorflow_name(tensor["dtype"].get<std::string>()) == row["dtype"].get<std::string>());
     CHECK(tensor["shape"] == row["shape"]);
     CHECK(tensor["partitioned"] == row.contains("partitioned"));
     if (!row.contains("partitioned")) {
