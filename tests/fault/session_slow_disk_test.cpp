@@ -410,7 +410,7 @@ TEST_CASE("a session left by an error waits no longer than its grace period eith
   CHECK(log.contains(sw::log_level::error, "while shutting down after an error"));
 }
 
-TEST_CASE("a try again that is due too late for close happens at the end of the session", "[fault][session][slow]") {
+TEST_CASE("a try again that is due too late for close is made at once", "[fault][session][slow]") {
   sw::test::log_capture log;
   slow_rig rig;
   {
@@ -422,8 +422,7 @@ TEST_CASE("a try again that is due too late for close happens at the end of the 
     const auto alarms = rig.clock->pending();
     run_until(session, 1);
     REQUIRE(rig.clock->wait_for_pending(alarms + 1));  // the saver will retry in ten minutes
-    const once_waiting mover(rig.clock, [&] { rig.clock->advance(31s); });
-    CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
+    CHECK_NOTHROW(session.close());
   }
   CHECK(rig.steps() == "0 1");
 }
