@@ -2,7 +2,6 @@
 #
 # Flags for the arithmetic of the library, and on x86-64 one source for each set of vector instructions: see
 # src/stepwell/kernel/detail/simd.hpp.
-option(STEPWELL_SIMD_DISPATCH "Compile the numeric kernels for AVX2 and AVX-512, too, and select them at run time (only on x86-64)" ON)
 
 set(is_gnu_or_clang OFF)
 if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang" AND NOT MSVC)

@@ -193,12 +193,9 @@ template<class T>
 growing_histogram growing(std::span<const T> values) {
   const auto limits = histogram_limits();
   growing_histogram made{.stats = moments(values), .limits = {}, .counts = {}};
-  const auto add = [&](std::size_t bucket, double count) {
-    made.limits.push_back(limits[bucket]);
-    made.counts.push_back(count);
-  };
   if (made.stats.count == 0) {
-    add(last_bucket, 0);
+    made.limits = {limits[last_bucket]};
+    made.counts = {0};
     return made;
   }
   const auto first = growing_bucket(made.stats.min);
@@ -214,17 +211,25 @@ growing_histogram growing(std::span<const T> values) {
         kernels_of<T>().growing_buckets(some, size, cells, buckets);
       },
       counters);
-  // Of consecutive empty buckets, only the last one is kept.
-  made.limits.reserve(last - first + 3);
-  made.counts.reserve(last - first + 3);
-  if (first > 0) { add(first - 1, 0); }
+  // Of consecutive empty buckets, only the last one is kept. No branch depends on a count, because counts of few values cannot be predicted.
+  made.limits.resize(last - first + 3);
+  made.counts.resize(last - first + 3);
+  std::size_t size = 0;
+  const auto add = [&](std::size_t bucket, double count, bool is_kept) {
+    made.limits[size] = limits[bucket];
+    made.counts[size] = count;
+    size += is_kept ? 1 : 0;
+  };
+  if (first > 0) { add(first - 1, 0, true); }
   double next = count_in(counters, first);
   for (auto i = first; i <= last; ++i) {
     const double count = next;
     next = i < last ? count_in(counters, i + 1) : 0;
-    if (count != 0 || next != 0) { add(i, count); }
+    add(i, count, (count != 0) | (next != 0));
   }
-  if (last < last_bucket) { add(last_bucket, 0); }
+  if (last < last_bucket) { add(last_bucket, 0, true); }
+  made.limits.resize(size);
+  made.counts.resize(size);
   return made;
 }
 

@@ -395,29 +395,35 @@ struct kernels_for {
 
   static simd_argmax argmax(const float* values, std::size_t size) noexcept {
     using floats = batch<float>;
+    constexpr std::size_t group = 4 * floats::size;
     std::size_t i = 0;
     float most = values[0];
     bool has_nan = false;
-    if (size >= floats::size) {
-      auto all = floats::load_unaligned(values);
-      auto numbers = all == all;
-      for (i = floats::size; size - i >= floats::size; i += floats::size) {
-        const auto some = floats::load_unaligned(values + i);
-        numbers = numbers & (some == some);
-        all = xsimd::max(all, some);
+    if (size >= group) {
+      floats parts[4];
+      for (std::size_t j = 0; j < 4; ++j) { parts[j] = floats::load_unaligned(values + j * floats::size); }
+      auto numbers = parts[0] == parts[0];
+      for (i = 0; size - i >= group; i += group) {
+        for (std::size_t j = 0; j < 4; ++j) {
+          const auto some = floats::load_unaligned(values + i + j * floats::size);
+          numbers = numbers & (some == some);
+          parts[j] = xsimd::max(parts[j], some);
+        }
       }
       has_nan = !xsimd::all(numbers);
-      float lanes_of_all[floats::size];
-      all.store_unaligned(lanes_of_all);
-      for (const float value : lanes_of_all) { most = value > most ? value : most; }
+      float all[floats::size];
+      xsimd::max(xsimd::max(parts[0], parts[1]), xsimd::max(parts[2], parts[3])).store_unaligned(all);
+      for (const float value : all) { most = value > most ? value : most; }
     }
     for (; i < size; ++i) {
       has_nan = has_nan || values[i] != values[i];
       most = values[i] > most ? values[i] : most;
     }
     if (has_nan) { return {0, true}; }
-    for (i = 0; size - i >= floats::size; i += floats::size) {
-      if (xsimd::any(floats::load_unaligned(values + i) == floats(most))) { break; }
+    const auto is_most = [&](std::size_t at) { return floats::load_unaligned(values + at) == floats(most); };
+    for (i = 0; size - i >= group; i += group) {
+      const auto first = is_most(i) | is_most(i + floats::size);
+      if (xsimd::any(first | is_most(i + 2 * floats::size) | is_most(i + 3 * floats::size))) { break; }
     }
     while (values[i] != most) { ++i; }
     return {i, false};
