@@ -119,6 +119,7 @@ set(STEPWELL_PUBLIC_HEADERS
 
 set(STEPWELL_DETAIL_HEADERS
   # layer 0: base
+  stepwell/base/detail/failure_text.hpp
   stepwell/base/detail/function_ref.hpp
   stepwell/base/detail/owner_process.hpp
   stepwell/base/detail/thread.hpp
@@ -192,7 +193,6 @@ set(STEPWELL_TENSORFLOW_HEADERS
 # Included by our own .cpp files only; not installed.
 set(STEPWELL_PRIVATE_HEADERS
   # layer 0: base
-  stepwell/base/detail/failure_text.hpp
   stepwell/base/detail/printable.hpp
   stepwell/base/detail/status_region.hpp
   stepwell/base/detail/visit_dtype.hpp
