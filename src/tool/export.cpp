@@ -124,9 +124,10 @@ void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry,
     visit(std::as_bytes(std::span(widened)));
   };
   if (entry.is_partitioned) { return show(reader.read(entry.name).bytes()); }
-  const std::vector<std::byte> zeros(std::size_t{1} << 20);
+  std::vector<std::byte> zeros;
   for (const auto piece : reader.sparse_pieces(entry.name)) {
     show(piece.bytes);
+    if (piece.zeros > 0) { zeros.resize(std::size_t{1} << 20); }
     for (auto left = piece.zeros; left > 0; left -= std::min<std::uint64_t>(left, zeros.size())) {
       show(std::span(zeros).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, zeros.size()))));
     }

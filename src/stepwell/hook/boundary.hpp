@@ -232,9 +232,9 @@ public:
   [[nodiscard]] virtual bool is_save_due() { return false; }
 
   /// Starts to make all records that this work has written durable, without blocking on a disk. Returns a function that blocks until the
-  /// records are durable, at most until `session_signals::end_of_commit_waits`. If writing them fails or takes longer, the returned function
-  /// logs this and returns. The returned function may be called on any thread, and may outlive this object. Returns an empty function if this work writes no records. Called when a state is saved,
-  /// because the checkpoint is committed only after these records are durable.
+  /// records are durable, at most until `session_signals::end_of_commit_waits`. If writing them fails or lasts longer, that function logs
+  /// this and returns. It may be called on any thread, and may outlive this object. Returns an empty function if this work writes no
+  /// records. Called when a state is saved, because the checkpoint is committed only after these records are durable.
   [[nodiscard]] virtual std::function<void()> start_flush() { return nullptr; }
 
   /// Returns true if this work should save the state of `step` before the process ends. The session then calls `try_save`, if the save is

@@ -103,6 +103,14 @@ private:
   std::thread::id thread_ = std::this_thread::get_id();
 };
 
+/// Closes `door`, at which writes of files with `part` in their paths wait from now on.
+void hold_writes(const session_rig& rig, sw::test::gate& door, const std::string& part) {
+  rig.files->before_each([&door, part](const sw::test::event& asked) {
+    if (asked.kind == operation::write && asked.path.find(part) != std::string::npos) { door.pass(); }
+  });
+  door.close();
+}
+
 /// Stores the signals of the session.
 struct signals_hook {
   std::shared_ptr<sw::session_signals>* into;
@@ -131,10 +139,7 @@ TEST_CASE("a save after the end of the grace may take one more grace", "[trainin
   sw::test::gate door;
   const auto time = std::make_shared<impatient_clock>(door);
   session_rig rig;
-  rig.files->before_each([&](const sw::test::event& asked) {
-    if (asked.kind == operation::write && asked.path.find("model.ckpt-3") != std::string::npos) { door.pass(); }
-  });
-  door.close();
+  hold_writes(rig, door, "model.ckpt-3");
   {
     auto session = sw::monitored_training_session(rig.model, preemptible(rig, time), signalling_hook{3}, slow_hook{time->base, 3});
     sw::test::wait_for_saves(session);
@@ -215,10 +220,7 @@ TEST_CASE("a disk below best/ that takes longer than the grace does not prevent 
   sw::test::gate door;
   const auto time = std::make_shared<impatient_clock>(door);
   session_rig rig;
-  rig.files->before_each([&](const sw::test::event& asked) {
-    if (asked.kind == operation::write && asked.path.find("/best/") != std::string::npos) { door.pass(); }
-  });
-  door.close();
+  hold_writes(rig, door, "/best/");
   const bool is_waiting = GENERATE(false, true);  // whether the session already waits for the earlier best state when the signal arrives
   CAPTURE(is_waiting);
   {
@@ -313,10 +315,7 @@ TEST_CASE("a signal limits the wait of checkpoint_now for a disk that hangs", "[
   sw::test::gate door;
   const auto time = std::make_shared<impatient_clock>(door);
   session_rig rig;
-  rig.files->before_each([&](const sw::test::event& asked) {
-    if (asked.kind == operation::write && asked.path.find("model.ckpt-3") != std::string::npos) { door.pass(); }
-  });
-  door.close();
+  hold_writes(rig, door, "model.ckpt-3");
   auto options = preemptible(rig, time);
   auto session = sw::monitored_training_session(rig.model, options);
   sw::test::wait_for_saves(session);

@@ -9,6 +9,16 @@
 #include <algorithm>
 
 namespace stepwell {
+namespace {
+
+/// Returns what is measured so far, without the state to save and the time that is left.
+preemption_facts facts_of(const session_metrics& known) {
+  return {.under_way = known.under_way,
+          .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
+          .measured_time = known.total_save_time};
+}
+
+}  // namespace
 namespace detail {
 
 void log_exception(const char* during, const std::exception_ptr& failure) noexcept try {
@@ -126,10 +136,9 @@ clock::duration deferred_requests::without_last_save(clock::duration grace) cons
   if (grace == clock::duration::max()) { return grace; }
   session_metrics known;
   report(known);
-  const auto plan = plan_preemption({.state_bytes = known.saves > 0 ? static_cast<std::uint64_t>(known.bytes_saved / known.saves) : 0,
-                                     .under_way = known.under_way,
-                                     .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
-                                     .measured_time = known.total_save_time});
+  auto facts = facts_of(known);
+  facts.state_bytes = known.saves > 0 ? static_cast<std::uint64_t>(known.bytes_saved / known.saves) : 0;
+  const auto plan = plan_preemption(facts);
   const auto expected = 2 * plan.for_all.value_or(std::chrono::duration<double>::zero());
   if (expected >= grace) { return clock::duration::zero(); }
   return grace - std::max(grace / 4, std::chrono::duration_cast<clock::duration>(expected));
@@ -191,13 +200,10 @@ bool deferred_requests::is_worth_saving(const boundary_state& state) {
   if (!end) { return true; }
   session_metrics known;
   report(known);
-  std::uint64_t bytes = 0;
-  for (const auto& variable : state.variables) { bytes += variable.size_bytes(); }
-  const auto plan = plan_preemption({.left = deadline(*clock_, *end).remaining(),
-                                     .state_bytes = bytes,
-                                     .under_way = known.under_way,
-                                     .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
-                                     .measured_time = known.total_save_time});
+  auto facts = facts_of(known);
+  facts.left = deadline(*clock_, *end).remaining();
+  for (const auto& variable : state.variables) { facts.state_bytes += variable.size_bytes(); }
+  const auto plan = plan_preemption(facts);
   {
     const std::lock_guard lock(works_mutex_);
     plan_ = plan;
