@@ -245,6 +245,7 @@ public:
   output train(std::int64_t last_step, const fault_plan& plan) {
     auto said = run(directory_, std::max(last_step, killed_run::evaluation_steps), plan);
     for (const auto& [step, checksum] : said.checksums) { CHECK(checksum == undisturbed(far).checksums.at(step)); }
+    if (!said.checksums.empty()) { furthest_step_ = std::max(furthest_step_, said.checksums.rbegin()->first + 1); }
     durable_step_ = std::max(durable_step_, said.saved);
     // The library prefers a checkpoint without some of its records to no checkpoint, and says so.
     has_record_failure_ |= said.failure.find("checkpoints are committed without the records") != std::string::npos;
@@ -255,9 +256,10 @@ public:
     INFO(said.failure);
     REQUIRE(said.how == ending::complete);
   }
-  /// Trains to the end, which must be that of an undisturbed training.
+  /// Trains to the end, which must be that of an undisturbed training. A killed process can have saved the best checkpoint of a step after
+  /// the newest checkpoint; it stays, so the end is not before that step.
   void finish() {
-    const auto last_step = (newest_step_ / 50 + 1) * 50;  // few undisturbed trainings are needed
+    const auto last_step = (std::max(newest_step_, furthest_step_) / 50 + 1) * 50;  // few undisturbed trainings are needed
     const auto said = train(last_step, {});
     INFO(said.failure);
     REQUIRE(said.how == ending::complete);
@@ -307,6 +309,7 @@ private:
 
   std::string directory_;
   std::int64_t newest_step_ = 0;
+  std::int64_t furthest_step_ = 0;   // no process has done a later step
   std::int64_t durable_step_ = -1;   // reported as durable by a process
   bool has_record_failure_ = false;  // an event or metric file could not be written
 };
