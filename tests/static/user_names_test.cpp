@@ -77,7 +77,7 @@ GREEDY(size_of); GREEDY(slice_key); GREEDY(snapshot_awaited); GREEDY(snapshot_si
 GREEDY(start_awaited); GREEDY(start_queue_runners); GREEDY(start_thread); GREEDY(state_name_of); GREEDY(status_from_errno);
 GREEDY(step_fn_awaited); GREEDY(step_fn_result); GREEDY(step_in_name); GREEDY(step_of_checkpoint); GREEDY(steps_over);
 GREEDY(stepwell_category); GREEDY(store_little); GREEDY(subject_in_raw); GREEDY(system_clock); GREEDY(tag); GREEDY(take);
-GREEDY(take_awaited); GREEDY(take_next); GREEDY(take_next_apart); GREEDY(take_run_apart); GREEDY(take_run_awaited);
+GREEDY(take_awaited); GREEDY(take_next); GREEDY(take_run_awaited);
 GREEDY(take_run_within_step);
 GREEDY(take_once); GREEDY(take_step); GREEDY(take_varint); GREEDY(tensor_start); GREEDY(tensor_text); GREEDY(text);
 GREEDY(text_of); GREEDY(text_of_key); GREEDY(throw_aborted); GREEDY(throw_after_end); GREEDY(throw_both_given);

@@ -125,7 +125,7 @@ asio::awaitable<std::optional<Step>> next_of(Async* self, Holder* holder) {
   std::optional<Step> step;
   auto outcome = step_outcome::not_taken;
   if (self->may_step_at_once() && holder->is_attached()) [[likely]] {
-    outcome = detail::try_next(*self, *holder, step);
+    outcome = detail::try_next(self->core(), *holder, self->place, step);
     if (outcome == step_outcome::done && !self->core().boundary_due()) [[likely]] {
       if (self->place.attempt != 1) [[unlikely]] { self->place = {}; }
       co_return step_members<Step>{*step};
@@ -173,7 +173,7 @@ template<class Async, class Run>
 auto run_of(Async* self, Run run) -> asio::awaitable<result_of_run<Run>> {
   auto outcome = step_outcome::not_taken;
   if (self->may_step_at_once()) [[likely]] {
-    outcome = detail::try_run(*self, run);
+    outcome = detail::try_run(self->core(), run);
     if (outcome == step_outcome::done && !self->core().boundary_due()) [[likely]] { co_return Run::result_of(std::move(*run.value)); }
   }
   auto go_on = [&] { return detail::run_awaited(self->shared_from_this(), run, outcome); };

@@ -410,34 +410,22 @@ private:
 
 // ---- The fast path of asynchronous sessions: an awaited function calls it first.
 
-/// Does the next step inline, without its boundary, unless it has to be awaited.
-template<class Step, class Core, class Source>
-[[gnu::noinline]] step_outcome take_next_apart(Core& core, Source& source, const loop_place& place, std::optional<Step>& step) {
-  return detail::classify(core, [&]() __attribute__((always_inline)) { return detail::take_step(core, source.cursor(), place, step); });
-}
-template<class Step, class Async, class Holder>
-[[gnu::always_inline]] inline step_outcome try_next(Async& self, Holder& holder, std::optional<Step>& step) {
-  if constexpr (loop_attempt<Step, typename Async::core_type, Holder&>::is_awaited) {
+/// Does the next step of a loop, without its boundary, unless it has to be awaited.
+template<class Step, class Core, class Holder>
+[[gnu::noinline]] step_outcome try_next(Core& core, Holder& holder, const loop_place& place, std::optional<Step>& step) {
+  if constexpr (loop_attempt<Step, Core, Holder&>::is_awaited) {
     return step_outcome::not_taken;
   } else {
-    return detail::take_next_apart(self.core(), holder, self.place, step);
+    return detail::classify(core, [&]() __attribute__((always_inline)) { return detail::take_step(core, holder.cursor(), place, step); });
   }
 }
 
-/// Does the run inline, without its boundary, unless it has to be awaited.
+/// Does the run, without its boundary, unless it has to be awaited.
 template<class Core, class Run>
-[[gnu::noinline]] step_outcome take_run_apart(Core& core, Run& run) {
+[[gnu::noinline]] step_outcome try_run(Core& core, Run& run) {
   run_attempt<Core, Run> attempt(core, run);
   attempt.take();
   return attempt.outcome;
-}
-template<class Async, class Run>
-[[gnu::always_inline]] inline step_outcome try_run(Async& self, Run& run) {
-  if constexpr (Run::is_awaited) {
-    return step_outcome::not_taken;
-  } else {
-    return detail::take_run_apart(self.core(), run);
-  }
 }
 
 }  // namespace stepwell::detail
