@@ -490,7 +490,6 @@ using stepwell::chief_only;
 using stepwell::chief_only_hook;
 using stepwell::chief_only_hooks;
 using stepwell::deadline;
-using stepwell::debug_options;
 using stepwell::end_hook;
 using stepwell::evaluated_value;
 using stepwell::fed;

@@ -29,10 +29,6 @@ void merge(run_options& into, const run_options& more) {
   take_greater(into.inter_op_thread_pool, more.inter_op_thread_pool);
   take_either(into.output_partition_graphs, more.output_partition_graphs);
   take_either(into.report_tensor_allocations_upon_oom, more.report_tensor_allocations_upon_oom);
-  take_either(into.debug_options.reset_disk_byte_usage, more.debug_options.reset_disk_byte_usage);
-  auto& watches = into.debug_options.debug_tensor_watch_opts;
-  const auto& others = more.debug_options.debug_tensor_watch_opts;
-  watches.insert(watches.end(), others.begin(), others.end());
 }
 
 }  // namespace stepwell

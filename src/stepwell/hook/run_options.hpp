@@ -6,17 +6,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 namespace stepwell {
 
 enum class trace_level { none, software, hardware, full };
-
-struct debug_options {
-  std::vector<std::string> debug_tensor_watch_opts = {};
-  std::optional<bool> reset_disk_byte_usage = std::nullopt;
-};
 
 /// Options of one run. The caller and the hooks of a run may all set options; the session merges them with `merge`. If none of them sets an
 /// option, the raw session (the object that executes the step) chooses its value. An unset option is therefore not the same as zero. A raw
@@ -28,12 +21,11 @@ struct run_options {
   std::optional<int> inter_op_thread_pool = std::nullopt;
   std::optional<bool> output_partition_graphs = std::nullopt;
   std::optional<bool> report_tensor_allocations_upon_oom = std::nullopt;
-  stepwell::debug_options debug_options = {};
 };
 
 /// Merges `more` into `into`. If both set an option, `into` gets the greater trace level, time-out or thread pool number. A time-out of 0
-/// or less means no time-out, and counts as the longest. A flag becomes true if it is true in `into` or in `more`. The debug watches of
-/// `more` are appended to those of `into`. An option that is unset in both stays unset.
+/// or less means no time-out, and counts as the longest. A flag becomes true if it is true in `into` or in `more`. An option that is
+/// unset in both stays unset.
 void merge(run_options& into, const run_options& more);
 
 }  // namespace stepwell
