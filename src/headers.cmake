@@ -119,6 +119,7 @@ set(STEPWELL_PUBLIC_HEADERS
 
 set(STEPWELL_DETAIL_HEADERS
   # layer 0: base
+  stepwell/base/detail/failure_kind.hpp
   stepwell/base/detail/failure_text.hpp
   stepwell/base/detail/function_ref.hpp
   stepwell/base/detail/owner_process.hpp

@@ -2,6 +2,7 @@
 #include "stepwell/checkpoint/saver.hpp"
 
 #include "stepwell/base/cadence.hpp"
+#include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/detail/wait_or_stop.hpp"
@@ -33,12 +34,9 @@ saver_options completed(saver_options options) {
 }
 
 /// Returns true if a failure may be transient. A full disk and an invalid call are permanent.
-bool may_mend_itself(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const error& known) {
-    return known.kind() != errc::resource_exhausted && known.kind() != errc::invalid_argument && known.kind() != errc::internal;
-  } catch (...) { return false; }
+bool may_mend_itself(const std::exception_ptr& failure) noexcept {
+  const auto kind = detail::kind_of(failure);
+  return kind && kind != errc::resource_exhausted && kind != errc::invalid_argument && kind != errc::internal;
 }
 
 /// Returns the number of bytes that a held snapshot of `bytes` bytes counts for. See `saver_options::max_staged_bytes`.

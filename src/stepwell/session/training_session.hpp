@@ -4,6 +4,7 @@
 // runs a function and closes the session.
 #pragma once
 
+#include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/session_signals.hpp"
@@ -72,11 +73,8 @@ namespace detail {
 /// Returns true if `failure`, thrown by the body of a loop, is the normal end of the loop and not an error.
 template<class Session>
 [[nodiscard]] bool is_end_of_loop(const Session& session, const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const out_of_range_error&) { return !session.came_from_hook(failure); } catch (const stop_iteration&) {
-    return !session.came_from_hook(failure);
-  } catch (...) { return false; }
+  const auto kind = detail::kind_of(failure);
+  return (kind == errc::out_of_range || kind == errc::stop_iteration) && !session.came_from_hook(failure);
 }
 
 }  // namespace detail

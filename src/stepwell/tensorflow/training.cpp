@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/tensorflow/training.hpp"
 
+#include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
@@ -114,11 +115,8 @@ struct graph_queue {
 exception_set closed_exceptions(const std::vector<int>& codes) {
   if (codes.empty()) { return {errc::out_of_range}; }
   return exception_set([codes](const std::exception_ptr& failure) {
-    try {
-      std::rethrow_exception(failure);
-    } catch (const error& known) { return std::ranges::find(codes, static_cast<int>(known.kind())) != codes.end(); } catch (...) {
-      return false;
-    }
+    const auto kind = stepwell::detail::kind_of(failure);
+    return kind && std::ranges::find(codes, static_cast<int>(*kind)) != codes.end();
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/threads/coordinator.hpp"
 
+#include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
@@ -17,10 +18,8 @@ namespace stepwell {
 
 bool exception_set::contains(const std::exception_ptr& failure) const noexcept try {
   if (says_yes_ && says_yes_(failure)) { return true; }
-  if (kinds_.empty()) { return false; }
-  try {
-    std::rethrow_exception(failure);
-  } catch (const error& ours) { return std::ranges::find(kinds_, ours.kind()) != kinds_.end(); }
+  const auto kind = kinds_.empty() ? std::nullopt : detail::kind_of(failure);
+  return kind && std::ranges::find(kinds_, *kind) != kinds_.end();
 } catch (...) { return false; }
 
 namespace detail {
@@ -192,7 +191,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
 
   /// Handles the exception that ended thread number `id` of this coordinator. There is no caller to throw it to.
   void report(std::uint64_t id, const std::string& name, const std::exception_ptr& thrown) {
-    const bool is_answer = exception_set{errc::cancelled}.contains(thrown);
+    const bool is_answer = detail::kind_of(thrown) == errc::cancelled;
     const bool is_clean = clean_stops.contains(thrown);
     std::optional<std::stop_source> told;
     {

@@ -44,20 +44,6 @@ void throw_after_end(bool is_closed) {
 
 void throw_rollback(const rollback_request& asked) { throw aborted_error("rolling back: " + asked.why); }
 
-stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexcept try {
-  if (failure == nullptr) { return {stop_cause::error, "an exception outside the session"}; }
-  auto cause = stop_cause::error;
-  try {
-    std::rethrow_exception(failure);
-  } catch (const out_of_range_error&) {
-    if (is_of_data) { cause = stop_cause::end_of_data; }
-  } catch (const nan_loss_error&) { cause = stop_cause::nan; } catch (...) {
-  }
-  return {cause, detail::text_of(failure)};
-} catch (...) {  // no memory for the text
-  return {stop_cause::error, {}};
-}
-
 std::shared_ptr<summary::writer> deferred_requests::event_writer() const {
   if (event_directory_.empty()) { return nullptr; }
   return event_writer_ ? event_writer_() : summary::writer::shared(event_directory_);

@@ -69,10 +69,6 @@ void log_failure(const char* during, Action&& action) noexcept {
 /// recovery.
 [[noreturn]] void throw_rollback(const rollback_request& asked);
 
-/// Converts a failure to the reason for the end of a loop. `failure` is null if C++ cannot identify the exception. `is_of_data`: the
-/// failure came out of the raw session or the source, where `out_of_range_error` is the end of the data.
-[[nodiscard]] stop_reason reason_of(const std::exception_ptr& failure, bool is_of_data) noexcept;
-
 /// The requests made during a step, and the works that execute them when the session processes the boundary.
 /// @threads The session's thread, except `report`. The object returned by `signals` may be used on any thread.
 class deferred_requests {

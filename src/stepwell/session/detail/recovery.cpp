@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/session/detail/recovery.hpp"
 
+#include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
@@ -40,24 +41,11 @@ clock::duration backoff_of(const retry_policy& policy, int attempt, std::uint64_
   return std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(full * (1 - policy.jitter * share)));
 }
 
-bool is_recoverable(const std::exception_ptr& failure) noexcept {
-  if (failure == nullptr) { return false; }
-  try {
-    std::rethrow_exception(failure);
-  } catch (const aborted_error&) { return true; } catch (const unavailable_error&) {
-    return true;
-  } catch (...) { return false; }
-}
+bool is_recoverable(const std::exception_ptr& failure) noexcept { return detail::is_transient(detail::kind_of(failure)); }
 
-recovery::recovery(bool is_on, const retry_policy& policy, deferred_requests& control, coordinator& threads)
-    : is_on_(is_on && policy.max_attempts > 0), policy_(policy), control_(control), threads_(threads) {
+recovery::recovery(bool is_on, const retry_policy& policy, deferred_requests& control)
+    : is_on_(is_on && policy.max_attempts > 0), policy_(policy), control_(control) {
   check_retry_policy(policy);
-}
-
-std::exception_ptr recovery::root_of(const std::exception_ptr& failure) const {
-  if (is_recoverable(failure)) { return failure; }
-  const auto of_thread = threads_.failure();
-  return is_recoverable(of_thread) ? of_thread : failure;
 }
 
 clock::time_point recovery::next(const std::exception_ptr& failure, std::int64_t last_step_done) {

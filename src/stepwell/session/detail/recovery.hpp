@@ -7,7 +7,6 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/session/session_settings.hpp"
-#include "stepwell/threads/coordinator.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -20,14 +19,10 @@ namespace stepwell {
 class recovery {
 public:
   /// @errors `invalid_argument_error` for an invalid policy.
-  recovery(bool is_on, const retry_policy& policy, deferred_requests& control, coordinator& threads);
+  recovery(bool is_on, const retry_policy& policy, deferred_requests& control);
 
   /// Returns true if recovery is on and `failure` is transient. @threads Any.
   [[nodiscard]] bool is_overcome(const std::exception_ptr& failure) const noexcept { return is_on_ && is_recoverable(failure); }
-  /// Returns the failure that decides about a run that failed with `failure`: the failure of a thread if that one is transient and
-  /// `failure` is not, otherwise `failure`.
-  /// @see contract WRAP-5
-  [[nodiscard]] std::exception_ptr root_of(const std::exception_ptr& failure) const;
   [[nodiscard]] bool is_on() const noexcept { return is_on_; }
 
   /// Plans one more attempt after `failure`, and returns the time at which it is due. `last_step_done` is the last step done by this
@@ -46,7 +41,6 @@ private:
   bool is_on_;
   retry_policy policy_;
   deferred_requests& control_;
-  coordinator& threads_;
   int tries_ = 0;
   std::int64_t furthest_ = -1;           // the highest step done at a failure so far
   std::atomic<std::int64_t> total_ = 0;  // read by any thread

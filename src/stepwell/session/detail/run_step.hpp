@@ -141,13 +141,10 @@ template<class Core, class Step>
 [[gnu::always_inline]] inline step_outcome classify(Core& core, Step&& step) {
   try {
     return step();
-  } catch (const out_of_range_error&) {
-    if (core.can_recover()) { return step_outcome::to_recover; }  // a failure of a thread is the cause
-    if (!core.is_of_data()) { throw; }
-    core.forget_failure();
   } catch (...) {
-    if (!core.can_recover()) { throw; }
-    return step_outcome::to_recover;
+    if (core.can_recover()) { return step_outcome::to_recover; }
+    if (!core.is_end_of_data()) { throw; }
+    core.forget_failure();
   }
   return step_outcome::out_of_data;
 }

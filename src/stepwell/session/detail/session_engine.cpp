@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/session/detail/session_engine.hpp"
 
+#include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
@@ -18,10 +19,26 @@ namespace stepwell {
 using detail::piece;
 using detail::session_phase;
 
+namespace {
+
+/// Returns the reason for the end of a loop after `failure`, which has the kind `kind`. `failure` is null if C++ cannot identify the
+/// exception. `is_of_data`: the failure came out of the raw session or the source, where `out_of_range_error` is the end of the data.
+stop_reason reason_of(const std::exception_ptr& failure, std::optional<errc> kind, bool is_of_data) noexcept try {
+  if (failure == nullptr) { return {stop_cause::error, "an exception outside the session"}; }
+  const auto cause = kind == errc::out_of_range && is_of_data ? stop_cause::end_of_data
+                     : kind == errc::nan_loss                 ? stop_cause::nan
+                                                              : stop_cause::error;
+  return {cause, detail::text_of(failure)};
+} catch (...) {  // no memory for the text
+  return {stop_cause::error, {}};
+}
+
+}  // namespace
+
 session_engine::session_engine(session_settings settings, bool is_given, bool may_trace)
     : settings_(std::move(settings)), control_(settings_.clock ? settings_.clock : system_clock()),
       threads_(control_.time(), {}, settings_.name), is_given_(is_given), may_trace_(may_trace), protocol_(state_, *this),
-      recovery_(settings_.recover, settings_.retry, control_, threads_), search_(settings_.find_checkpoint), state_version_(state_version),
+      recovery_(settings_.recover, settings_.retry, control_), search_(settings_.find_checkpoint), state_version_(state_version),
       on_stop_(settings_.stop_token, stop_for_application{control_.signals()}) {
   control_.set_name(settings_.name);
   control_.set_directory(value_or_throw(io::absolute_path(settings_.directory)));
@@ -126,16 +143,21 @@ void session_engine::on_failure(step_stage stage, std::exception_ptr failure, in
   const log_scope named(settings_.name);
   control_.drop_requests();
   settle_fence();
-  failure_ = failure;
-  failed_stage_ = stage;
+  set_failure(stage, failure);
   const auto phase = state_.phase();
   if (phase == session_phase::ready || phase == session_phase::stepping || state_.has_failed()) {
     const bool is_midway = phase == session_phase::failed_midway || (stage != step_stage::source && stage != step_stage::boundary);
     state_.to(is_midway ? session_phase::failed_midway : session_phase::failed);
   }
   control_.end_trace();
-  control_.signals()->note_failure(reason_of(failure, is_of_data()));
+  control_.signals()->note_failure(reason_of(failure, failure_kind_, is_of_data()));
   if (has_raw()) { notify_failure(failure, attempt); }  // otherwise no session was created
+}
+
+void session_engine::set_failure(step_stage stage, std::exception_ptr failure) noexcept {
+  failure_kind_ = detail::kind_of(failure);
+  failure_ = std::move(failure);
+  failed_stage_ = stage;
 }
 
 void session_engine::forget_failure() noexcept {
@@ -147,12 +169,13 @@ void session_engine::forget_failure() noexcept {
 
 bool session_engine::can_recover() {
   if (is_closed()) { return false; }
-  if (auto root = recovery_.root_of(failure_); root != failure_) {
-    failure_ = std::move(root);
-    failed_stage_ = step_stage::boundary;
+  if (!detail::is_transient(failure_kind_)) {
+    auto of_thread = threads_.failure();
+    if (!is_recoverable(of_thread)) { return false; }
+    set_failure(step_stage::boundary, std::move(of_thread));
     if (!recovery_.is_on()) { std::rethrow_exception(failure_); }
   }
-  return recovery_.is_overcome(failure_);
+  return recovery_.is_on();
 }
 
 bool session_engine::ends_with_data() {
@@ -213,7 +236,7 @@ void session_engine::log_or_throw(function_ref<void()> action) const {
 stop_reason session_engine::stop_of_threads() const {
   const auto failure = threads_.failure();
   if (!failure) { return {stop_cause::requested, "a thread of the session asked to stop"}; }
-  return recovery_.is_overcome(failure) ? stop_reason{} : reason_of(failure, false);
+  return recovery_.is_overcome(failure) ? stop_reason{} : reason_of(failure, detail::kind_of(failure), false);
 }
 
 /// Returns true if the stop requested by a thread ends the loop. After a failure that a recovery may overcome, returns false and requests a
@@ -344,12 +367,7 @@ void session_engine::handle_creation_failure() {
 }
 
 bool session_engine::was_interrupted(const std::exception_ptr& failure) const noexcept {
-  if (!control_.signals()->interrupted()) { return false; }
-  try {
-    std::rethrow_exception(failure);
-  } catch (const cancelled_error&) { return true; } catch (...) {
-    return false;
-  }
+  return control_.signals()->interrupted() && detail::kind_of(failure) == errc::cancelled;
 }
 
 /// Checks the variables before the restore. Afterwards they are not listed until `after_create_session` of all hooks was called, so that a

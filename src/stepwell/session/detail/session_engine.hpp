@@ -5,6 +5,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/variable.hpp"
@@ -65,6 +66,8 @@ public:
   [[nodiscard]] stop_reason why() const;
   /// Returns false before the first creation of a raw session that is not given by the caller.
   [[nodiscard]] virtual bool has_raw() const noexcept = 0;
+  /// Returns true if a recovery overcomes the last failure. If that failure is not transient, but a thread has failed with one that is, the
+  /// failure of the thread becomes the last failure. @see contract WRAP-5
   [[nodiscard]] bool can_recover() final;
   /// Returns true if the session has to be created anew before the next run. @see contract WRAP-4
   /// @errors `failed_precondition_error` after the end. @see contract RUN-1
@@ -92,6 +95,8 @@ public:
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept {
     return failure != nullptr && failure == failure_ && !is_of_data();
   }
+  /// Returns true if the last failure is the end of the data. @see D-18
+  [[nodiscard]] bool is_end_of_data() const noexcept { return failure_kind_ == errc::out_of_range && is_of_data(); }
   /// Returns true if the last failure came out of the raw session or the source, where `out_of_range_error` is the end of the data.
   [[nodiscard]] bool is_of_data() const noexcept { return failed_stage_ == step_stage::run || failed_stage_ == step_stage::source; }
   /// Returns the step at which the current raw session began.
@@ -142,6 +147,7 @@ protected:
   coordinator threads_;
   detail::session_state state_;
   std::exception_ptr failure_;
+  std::optional<errc> failure_kind_;               // that of `failure_`
   std::atomic<std::int64_t> last_step_done_ = -1;  // the last step done by this session, read by any thread
   struct close_progress {
     deadline until;
@@ -218,6 +224,7 @@ private:
   [[nodiscard]] deadline grace() const { return control_.within_process(control_.deadline_after(settings_.stop_grace_period)); }
   [[nodiscard]] run_ending ending(const std::exception_ptr& failure) const;
   [[nodiscard]] stop_reason stop_of_threads() const;
+  void set_failure(step_stage stage, std::exception_ptr failure) noexcept;
   [[nodiscard, gnu::cold]] bool stopped_by_threads() const noexcept;
   [[nodiscard]] bool failed_by_thread() noexcept;
 
