@@ -516,7 +516,6 @@ using stepwell::preemption_facts;
 using stepwell::preemption_plan;
 using stepwell::prometheus_text;
 using stepwell::raw_session;
-using stepwell::reads_feeds;
 using stepwell::recovery_copy;
 using stepwell::reserved_prefix;
 using stepwell::rollback_request;

@@ -143,6 +143,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/data/detail/inflated_file.hpp
   stepwell/data/detail/read_ahead.hpp
   # layer 5: hook
+  stepwell/hook/detail/declares.hpp
   stepwell/hook/detail/deferred_requests.hpp
   stepwell/hook/detail/hook_set.hpp
   stepwell/hook/detail/run_trace.hpp

@@ -118,7 +118,7 @@ public:
   }
 
   [[nodiscard]] static op default_init_op() {
-    if constexpr (requires(Subject& subject) { subject.init_variables(); }) {
+    if constexpr (detail::has_init_variables<Subject>) {
       return [](Subject& subject) { subject.init_variables(); };
     }
     return nullptr;
@@ -126,28 +126,27 @@ public:
   /// Returns the default `local_init_op`, so that a user's `local_init_op` can call it.
   /// @see contract SCAF-11
   [[nodiscard]] static op default_local_init_op() {
-    if constexpr (requires(Subject& subject) { subject.init_local_variables(); }) {
+    if constexpr (detail::has_init_local_variables<Subject>) {
       return [](Subject& subject) { subject.init_local_variables(); };
     }
     return nullptr;
   }
 
 private:
-  static constexpr bool tells_uninitialized = requires(const Subject& subject) { subject.uninitialized_variables(); };
-  static constexpr bool tells_uninitialized_local = requires(const Subject& subject) { subject.uninitialized_local_variables(); };
-
   static ready default_ready_for_local_init_op() {
-    if constexpr (tells_uninitialized) {
-      return [](const Subject& subject) -> std::vector<std::string> { return subject.uninitialized_variables(); };
+    if constexpr (detail::has_uninitialized_variables<Subject>) {
+      return [](const Subject& subject) { return subject.uninitialized_variables(); };
     }
     return nullptr;
   }
   static ready default_ready_op() {
-    if constexpr (!tells_uninitialized && !tells_uninitialized_local) { return nullptr; }
+    constexpr bool has_names = detail::has_uninitialized_variables<Subject>;
+    constexpr bool has_local_names = detail::has_uninitialized_local_variables<Subject>;
+    if constexpr (!has_names && !has_local_names) { return nullptr; }
     return [](const Subject& subject) {
       std::vector<std::string> names;
-      if constexpr (tells_uninitialized) { names = subject.uninitialized_variables(); }
-      if constexpr (tells_uninitialized_local) {
+      if constexpr (has_names) { names = subject.uninitialized_variables(); }
+      if constexpr (has_local_names) {
         for (auto& name : subject.uninitialized_local_variables()) { names.push_back(std::move(name)); }
       }
       return names;

@@ -91,9 +91,9 @@ void wait_until_ready(session_creation& creation, std::optional<seconds_value> m
 
 /// Calls `make_ready` as the chief. If `make_ready` returns true, workers that wait for this session then continue. Returns the global step
 /// of `raw` after the call.
-template<class Raw, class MakeReady>
-std::int64_t prepare_as_chief(Raw& raw, MakeReady&& make_ready) {
-  if constexpr (requires { raw.prepare_as_chief(make_ready); }) {
+template<class Raw>
+std::int64_t prepare_as_chief(Raw& raw, function_ref<bool()> make_ready) {
+  if constexpr (has_prepare_as_chief<Raw>) {
     return raw.prepare_as_chief(make_ready);
   } else {
     return static_cast<void>(make_ready()), raw.global_step();
@@ -142,7 +142,7 @@ public:
   /// @see contract SM-10
   void wait_for_session(Raw& raw, session_creation& creation, std::optional<seconds_value> max_wait = std::nullopt) const {
     const auto wait_for_chief = [&]([[maybe_unused]] clock::time_point until) -> std::optional<bool> {
-      if constexpr (requires { raw.wait_for_chief(creation.signals(), *creation.time(), until); }) {
+      if constexpr (detail::has_wait_for_chief<Raw>) {
         if (!raw.is_chief_ready()) { return raw.wait_for_chief(creation.signals(), *creation.time(), until); }
       }
       return std::nullopt;
@@ -159,7 +159,7 @@ private:
     auto reason = try_local_init(subject);
     if (reason.empty()) { reason = detail::not_ready(given_.ready_op, subject); }
     if (!reason.empty()) { return reason; }
-    if constexpr (requires { raw.join(); }) { raw.join(); }
+    if constexpr (detail::has_join<Raw>) { raw.join(); }
     creation.set_starts_at(raw.global_step());
     creation.join();
     return {};
@@ -167,7 +167,7 @@ private:
 
   static constexpr const char* no_chief = "the chief has not made the model ready yet";
   static bool is_chief_ready(const Raw& raw) {
-    if constexpr (requires { raw.is_chief_ready(); }) {
+    if constexpr (detail::has_is_chief_ready<Raw>) {
       return raw.is_chief_ready();
     } else {
       return true;
@@ -194,7 +194,7 @@ private:
   /// The initialisation functions are then called first, and afterwards the initial state is copied or, in a recovery, restored. For other
   /// raw sessions the order is the reverse.
   void initialize(Raw& raw, session_creation& creation, const init_with<subject_type>& init) const {
-    if constexpr (detail::pulls_variables<Raw>) { call_init(raw, init); }
+    if constexpr (detail::has_pull<Raw>) { call_init(raw, init); }
     if (creation.put_back_initial_state(raw.variables())) {  // in a recovery, and after a first attempt that failed half-way
       detail::push_variables(raw);
     } else if (!creation.is_first()) {
@@ -206,7 +206,7 @@ private:
     } else {
       creation.begin_hooks_anew();
     }
-    if constexpr (!detail::pulls_variables<Raw>) { call_init(raw, init); }
+    if constexpr (!detail::has_pull<Raw>) { call_init(raw, init); }
   }
   static void call_init(Raw& raw, const init_with<subject_type>& init) {
     if (init.init_op) { init.init_op(detail::subject_in_raw(raw)); }

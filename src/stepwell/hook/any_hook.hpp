@@ -26,7 +26,7 @@ struct erased_fetches {
   using type = fetch_pack<>;
 };
 template<class Raw>
-  requires requires { typename Raw::fetch_key; }
+  requires has_fetch_key<Raw>
 struct erased_fetches<Raw> {
   using type = fetch_list<typename Raw::fetch_key>;
 };
@@ -78,7 +78,7 @@ public:
     if constexpr (request_type::has_options) {
       if (const auto* options = request.options()) { merge(part_of(all).options, *options); }
     }
-    if constexpr (requires { typename Raw::fetch_key; }) {
+    if constexpr (has_fetch_key<Raw>) {
       const auto* fetches = request.pack();
       if (fetches == nullptr) { return; }
       fetches->for_each([&](const auto& fetch) { part_of(all).fetch.projections.emplace_back(fetch); });

@@ -5,6 +5,8 @@
 // @see contract RUN-4
 #pragma once
 
+#include "stepwell/hook/raw_session.hpp"
+
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -166,7 +168,7 @@ public:
   [[nodiscard]] constexpr decltype(auto) get() const {
     const auto& wanted = detail::untagged(std::get<I>(this->pack_->projections));
     static_assert(
-        requires { this->raw_.read(this->outcome_, wanted); },
+        detail::can_read<Raw, Outcome, decltype(wanted)>,
         "stepwell: this session cannot read the fetch. A model session reads members of the step's result and of the model, and callables "
         "that take one of them or both; a value gets a name by tag(\"loss\", &result::loss)");
     return this->raw_.read(this->outcome_, wanted);

@@ -6,6 +6,7 @@
 
 #include "stepwell/base/variable.hpp"
 #include "stepwell/coro/detail/awaited.hpp"
+#include "stepwell/hook/detail/declares.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_args.hpp"
@@ -170,22 +171,12 @@ namespace detail {
   SEPARATOR POINT(on_error, "on_error(run_context&, std::exception_ptr)", context, failure)               \
   SEPARATOR POINT(end, "end(session&)", session)
 
-// A class with the bases `Hook` and `Name`. `Name` declares the name of a point. If `Hook` declares this name, too, the name is ambiguous
-// in `both`.
-template<class Hook, class Name>
-struct both : Hook, Name {};
-
 // NAME_point tells whether a hook has the point, whether the point is awaited, and how to call it. `is_valid` is false if a hook declares
-// the name, but the point cannot be called with the expected arguments. To detect whether a hook declares the name, the class `both`
-// inherits from the hook and from `named`. The name is then ambiguous, even if the hook declares a template, several overloads, or a
-// private member. A final class cannot be a base. It is checked with `&Hook::NAME`, which detects only a public member that is neither a
-// template nor overloaded.
+// the name, but the point cannot be called with the expected arguments.
 #define STEPWELL_DEFINE_POINT(NAME, SIGNATURE, ...)                                                                                        \
+  STEPWELL_DECLARES(NAME)                                                                                                                  \
   struct NAME##_point {                                                                                                                    \
     static constexpr std::string_view name = #NAME;                                                                                        \
-    struct named {                                                                                                                         \
-      int NAME;                                                                                                                            \
-    };                                                                                                                                     \
     template<class Hook, class Raw>                                                                                                        \
     static constexpr bool is_in = NAME##_hook<Hook, Raw>;                                                                                  \
     template<class Hook, class Raw>                                                                                                        \
@@ -197,10 +188,8 @@ struct both : Hook, Name {};
     static constexpr bool is_valid() {                                                                                                     \
       if constexpr (is_in<Hook, Raw>) {                                                                                                    \
         return true;                                                                                                                       \
-      } else if constexpr (std::is_class_v<Hook> && !std::is_final_v<Hook>) {                                                              \
-        return requires { &both<Hook, named>::NAME; };                                                                                     \
       } else {                                                                                                                             \
-        return !requires { &Hook::NAME; };                                                                                                 \
+        return !declares_##NAME<Hook>();                                                                                                   \
       }                                                                                                                                    \
     }                                                                                                                                      \
     static constexpr decltype(auto) call(auto& hook, auto&... arguments) { return hook.NAME(arguments...); }                               \

@@ -305,10 +305,10 @@ public:
     if constexpr (is_beside) {
       using raw = std::remove_cvref_t<decltype(session.raw_session())>;
       static_assert(
-          !detail::pulls_variables<raw>,
+          !detail::has_pull<raw>,
           "stepwell: `beside` evaluates a second model object, but the state of this session is not in a model object (it is in a "
           "graph, for example); evaluate in the loop, or evaluate checkpoints in another session");
-      check_is_other(parts_->place.model, std::addressof(detail::model_in(session.raw_session())));
+      check_is_other(parts_->place.model, std::addressof(detail::subject_in_raw(session.raw_session())));
     }
     if (start(session, session.global_step())) { evaluate(session, session.global_step()); }
   }
@@ -327,7 +327,7 @@ private:
     } else {
       auto& raw = session.raw_session();
       [[maybe_unused]] const auto alone = detail::alone_with(raw);
-      evaluate_here(session, step, [&](function_ref<bool()> stops) { return parts_->run(detail::model_in(raw), stops); });
+      evaluate_here(session, step, [&](function_ref<bool()> stops) { return parts_->run(detail::subject_in_raw(raw), stops); });
     }
   }
 

@@ -55,9 +55,8 @@ inline void warn_final_ops_read_input() {
 }  // namespace detail
 
 /// Calls each op with the model at a clean close and stores the results. An op is a member of the model or a callable that takes the model:
-/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. If the raw session has no model, an op is called
-/// with the result of `subject()` of the raw session. If the raw session has no `subject()` either, the op is called with the raw session
-/// itself.
+/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. In another session than one
+/// over a model, an op is called with `subject()` of the raw session, or with the raw session itself if it has no `subject()`.
 /// @errors `close` throws the exception of an op. If the exception is an `out_of_range_error` or a `stop_iteration`, a warning is logged
 ///   first, because in an op these errors do not mean the end of the data.
 /// @see contract HOOK-FINAL-2
@@ -74,11 +73,7 @@ public:
     if constexpr (sizeof...(Ops) > 0) {
       [[maybe_unused]] const auto alone = detail::alone_with(session.raw_session());  // other sessions may still step the model
       auto& raw = session.raw_session();
-      if constexpr (requires { raw.model(); }) {
-        compute(raw.model());
-      } else {
-        compute(detail::subject_in_raw(raw));
-      }
+      compute(detail::subject_in_raw(raw));
     }
   }
 

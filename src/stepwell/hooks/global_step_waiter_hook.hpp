@@ -49,7 +49,7 @@ private:
   /// Returns the current global step, including the steps of other sessions. A raw session whose state is in another process has
   /// `read_global_step`, which reads the step from that process.
   static std::int64_t step_of(auto& raw) {
-    if constexpr (requires { raw.read_global_step(); }) {
+    if constexpr (detail::has_read_global_step<std::remove_cvref_t<decltype(raw)>>) {
       return raw.read_global_step();
     } else {
       return raw.global_step();

@@ -164,9 +164,9 @@ template<class Watched, class Raw>
 std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
   if constexpr (std::is_same_v<Watched, evaluated_value>) {
     return watched.value();
-  } else if constexpr (std::is_member_pointer_v<Watched> && requires { std::invoke(watched, raw.model()); }) {
+  } else if constexpr (std::is_member_pointer_v<Watched> && requires { std::invoke(watched, detail::subject_in_raw(raw)); }) {
     [[maybe_unused]] const auto alone = detail::alone_with(raw);
-    return detail::as_number(std::invoke(watched, raw.model()));
+    return detail::as_number(std::invoke(watched, detail::subject_in_raw(raw)));
   } else {
     return std::nullopt;
   }

@@ -28,17 +28,6 @@
 namespace stepwell {
 namespace detail {
 
-/// Returns the object with which `target` is called: the model of a model session, the `subject()` of another raw session, or the raw
-/// session itself if it has neither.
-template<class Raw>
-auto& model_in(Raw& raw) {
-  if constexpr (requires { raw.model(); }) {
-    return raw.model();
-  } else {
-    return detail::subject_in_raw(raw);
-  }
-}
-
 /// If `target` takes a number, calls it with `value`. Otherwise assigns `value` to the number of the model that `target` selects; no other
 /// session steps the model during the assignment.
 template<class Target, class Session>
@@ -48,11 +37,11 @@ void set_target(const Target& target, Session& session, double value) {
   } else {
     auto& raw = session.raw_session();
     [[maybe_unused]] const auto alone = detail::alone_with(raw);
-    using reference = std::invoke_result_t<const Target&, decltype(detail::model_in(raw))>;
+    using reference = std::invoke_result_t<const Target&, decltype(detail::subject_in_raw(raw))>;
     static_assert(std::is_lvalue_reference_v<reference> && std::is_arithmetic_v<std::remove_reference_t<reference>>,
                   "stepwell: a rate is set in a number of the model: &model::rate, a callable that takes the model and returns a reference "
                   "to a number, or a callable that takes the rate");
-    std::invoke(target, detail::model_in(raw)) = static_cast<std::remove_reference_t<reference>>(value);
+    std::invoke(target, detail::subject_in_raw(raw)) = static_cast<std::remove_reference_t<reference>>(value);
   }
 }
 
@@ -141,7 +130,7 @@ protected:
   }
   /// Gives a value to the rule, and sets the rate if the rule reduces it.
   void take(auto& context, double value) {
-    const auto rate = std::invoke(target_, detail::model_in(context.raw_session()));
+    const auto rate = std::invoke(target_, detail::subject_in_raw(context.raw_session()));
     const auto before = static_cast<double>(rate);
     const auto after = static_cast<double>(plateau_.update(value, rate));
     if (after == before) { return; }
@@ -156,7 +145,7 @@ private:
   static constexpr double none_yet = std::numeric_limits<double>::quiet_NaN();
 
   [[nodiscard]] double current(auto& session) const {
-    return static_cast<double>(std::invoke(target_, detail::model_in(session.raw_session())));
+    return static_cast<double>(std::invoke(target_, detail::subject_in_raw(session.raw_session())));
   }
   void apply(auto& session, double rate, double before) {
     if (std::isnan(unreduced_)) { unreduced_ = before; }

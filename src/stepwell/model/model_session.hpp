@@ -4,6 +4,7 @@
 // `model_session` trains the model, `evaluation_session` evaluates it.
 #pragma once
 
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
@@ -142,6 +143,22 @@ struct no_fence {};
 template<class Model>
 using fence_for = std::conditional_t<uses_update_fence<Model>, update_fence, no_fence>;
 
+/// The fence of a model session, if the model uses one.
+template<bool UsesFence>
+class fence_owner {
+protected:
+  [[no_unique_address]] no_fence fence_;
+};
+template<>
+class fence_owner<true> {
+public:
+  /// Returns the fence that is passed to each step of the model.
+  [[nodiscard]] update_fence& fence() noexcept { return fence_; }
+
+protected:
+  update_fence fence_;
+};
+
 /// Calls `step` of the model. If the model uses an `update_fence`, the fence is the last argument.
 template<class Model, class... Args>
   requires requires(Model& model, Args&&... args) { model.step(std::forward<Args>(args)...); }
@@ -169,7 +186,9 @@ concept fetchable_from = std::invocable<const Projection&, const Result&> || std
 /// this session may step. Code that accesses the model between steps must hold the result of `exclusive()`.
 /// @lifetime The model must outlive the session.
 template<trainable_model Model>
-class model_session {
+class model_session : public detail::fence_owner<uses_update_fence<Model>> {
+  using detail::fence_owner<uses_update_fence<Model>>::fence_;
+
 public:
   using model_type = Model;
   using result_type = model_result<Model>;
@@ -190,8 +209,8 @@ public:
     check_variable_names(model.variables());
   }
   model_session(model_session&& other) noexcept
-      : model_(other.model_), steps_(other.steps_), config_(std::move(other.config_)), connection_(std::move(other.connection_)),
-        fence_(std::move(other.fence_)) {
+      : detail::fence_owner<uses_update_fence<Model>>(std::move(other)), model_(other.model_), steps_(other.steps_),
+        config_(std::move(other.config_)), connection_(std::move(other.connection_)) {
     look_at_step();
     other.look_at_step();
   }
@@ -306,15 +325,7 @@ public:
     return all;
   }
 
-  /// Returns the fence that is passed to each step of the model.
-  [[nodiscard]] update_fence& fence() noexcept
-    requires uses_update_fence<Model>
-  {
-    return fence_;
-  }
-
-  [[nodiscard]] Model& model() const noexcept { return *model_; }
-  /// Returns the model. The functions of a scaffold are called with it.
+  /// Returns the model.
   [[nodiscard]] Model& subject() const noexcept { return *model_; }
   [[nodiscard]] const session_config& config() const noexcept { return config_; }
 
@@ -326,8 +337,7 @@ public:
   /// for the chief continue. Returns the global step of the model after the call.
   /// @errors Those of `make_ready`. With a master, `failed_precondition_error` if this session is a worker, or if another session is the
   ///         chief now.
-  template<class MakeReady>
-  std::int64_t prepare_as_chief(MakeReady&& make_ready) {
+  std::int64_t prepare_as_chief(function_ref<bool()> make_ready) {
     const auto alone = connection_ ? connection_->begin_preparing() : master_scope();
     look_at_step();
     if (connection_) { connection_->set_global_step(own_step()); }
@@ -417,39 +427,45 @@ private:
   std::int64_t* live_step_ = nullptr;
   session_config config_;
   std::unique_ptr<master_connection> connection_;
-  [[no_unique_address]] detail::fence_for<Model> fence_;
 };
 
 /// Runs the steps of a model for an evaluation: the global step does not change.
 /// @lifetime The model must outlive the session.
 template<trainable_model Model>
-class evaluation_session : private model_session<Model> {
-  using steps = model_session<Model>;
-
+class evaluation_session {
 public:
-  using steps::feed;
-  using steps::model;
-  using steps::read;
-  using steps::subject;
-  using steps::variables;
-  using typename steps::model_type;
-  using typename steps::outcome_type;
-  using typename steps::result_type;
+  using model_type = Model;
+  using result_type = typename model_session<Model>::result_type;
+  using outcome_type = typename model_session<Model>::outcome_type;
 
   /// Creates the session over `model`. `global_step` is the step of the checkpoint from which the model was restored.
-  evaluation_session(Model& model, std::int64_t global_step) : steps(model), global_step_(global_step) {}
+  evaluation_session(Model& model, std::int64_t global_step) : steps_(model), global_step_(global_step) {}
 
   /// Does one step of the model. The outcome has the unchanged global step.
   /// @errors Exceptions of the model's `step`.
   template<class Requests, class... Args>
   outcome_type run(const Requests& requests, Args&&... args) {
-    auto outcome = steps::run(requests, std::forward<Args>(args)...);
+    auto outcome = steps_.run(requests, std::forward<Args>(args)...);
     outcome.step_before = outcome.step_after = global_step_;
     return outcome;
   }
   [[nodiscard]] std::int64_t global_step() const noexcept { return global_step_; }
 
+  // The other members are those of `model_session`.
+  template<class Requests>
+  [[nodiscard]] auto feed(const Requests& requests) {
+    return steps_.feed(requests);
+  }
+  template<class Projection>
+    requires detail::fetchable_from<Projection, result_type, Model>
+  [[nodiscard]] decltype(auto) read(const outcome_type& outcome, const Projection& projection) const {
+    return steps_.read(outcome, projection);
+  }
+  [[nodiscard]] variable_list variables() { return steps_.variables(); }
+  [[nodiscard]] Model& subject() const noexcept { return steps_.subject(); }
+
 private:
+  model_session<Model> steps_;
   std::int64_t global_step_;
 };
 

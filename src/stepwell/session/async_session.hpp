@@ -375,12 +375,8 @@ public:
     if (!core().has_raw()) { async_->throw_unless_started(); }
     return core().raw();
   }
-  /// Returns the model of a model session. @errors As `raw_session`.
-  [[nodiscard]] auto& model()
-    requires requires(Raw& raw) { raw.model(); }
-  {
-    return raw_session().model();
-  }
+  /// Like `monitored_session::subject`. @errors As `raw_session`.
+  [[nodiscard]] auto& subject() { return detail::subject_in_raw(raw_session()); }
   /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
   [[nodiscard]] session_metrics metrics() const { return core().metrics(); }
   /// Returns the hook of type `Hook`. May also be called before the start and after the close.
@@ -444,12 +440,13 @@ template<session_creator Creator, class... Hooks>
 async_monitored_session(session_settings, Creator, Hooks...) -> async_monitored_session<created_by<Creator>, Hooks...>;
 template<session_creator Creator, class... Hooks>
 async_monitored_session(async_options, session_settings, Creator, Hooks...) -> async_monitored_session<created_by<Creator>, Hooks...>;
-template<class Model, class... Hooks>
-  requires requires { typename raw_session_over<Model>::type; }
-async_monitored_session(session_settings, Model&, Hooks...) -> async_monitored_session<raw_session_over_t<Model>, Hooks...>;
-template<class Model, class... Hooks>
-  requires requires { typename raw_session_over<Model>::type; }
-async_monitored_session(async_options, session_settings, Model&, Hooks...) -> async_monitored_session<raw_session_over_t<Model>, Hooks...>;
+template<class Subject, class... Hooks>
+  requires requires { typename raw_session_over<Subject>::type; }
+async_monitored_session(session_settings, Subject&, Hooks...) -> async_monitored_session<raw_session_over_t<Subject>, Hooks...>;
+template<class Subject, class... Hooks>
+  requires requires { typename raw_session_over<Subject>::type; }
+async_monitored_session(async_options, session_settings, Subject&, Hooks...)
+    -> async_monitored_session<raw_session_over_t<Subject>, Hooks...>;
 
 /// Awaits `body(session)`, then closes the session, like the blocking `with`. An `out_of_range_error` or `stop_iteration` that leaves the
 /// body is the normal end of the loop, unless a hook threw it: the session is closed, and nothing is thrown. After any other exception,

@@ -216,12 +216,8 @@ public:
   [[nodiscard]] std::int64_t global_step() const noexcept { return core_->raw().global_step(); }
   /// Returns the raw session. Runs made on it directly call no hooks.
   [[nodiscard]] Raw& raw_session() noexcept { return core_->raw(); }
-  /// Returns the model of a model session.
-  [[nodiscard]] auto& model() noexcept
-    requires requires(Raw& raw) { raw.model(); }
-  {
-    return core_->raw().model();
-  }
+  /// Returns the object that the session trains, such as a model: `subject()` of the raw session, or the raw session itself without it.
+  [[nodiscard]] auto& subject() noexcept { return detail::subject_in_raw(core_->raw()); }
   /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
   [[nodiscard]] session_metrics metrics() const { return core_->metrics(); }
   /// Returns the hook of type `Hook`. If the session has several hooks of this type, returns the first of them in the order of calls. May

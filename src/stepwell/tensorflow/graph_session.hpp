@@ -238,6 +238,6 @@ private:
   mutable std::int64_t step_ = 0;
 };
 
-static_assert(raw_session<graph_session> && stepwell::detail::pulls_variables<graph_session>);
+static_assert(raw_session<graph_session> && stepwell::detail::has_pull<graph_session>);
 
 }  // namespace stepwell::tensorflow

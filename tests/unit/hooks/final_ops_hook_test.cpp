@@ -54,10 +54,10 @@ TEST_CASE("HOOK-FINAL-1 without final ops, or after an error, there are no value
 
 TEST_CASE("HOOK-FINAL-1 nobody steps the model while final ops look at it", "[hooks][final_ops]") {
   struct shared_raw {
-    adding_model& subject;
+    adding_model& model;
     bool* is_alone;
 
-    adding_model& model() const { return subject; }
+    adding_model& subject() const { return model; }
     auto exclusive() const {
       *is_alone = true;
       return std::shared_ptr<void>(nullptr, [state = is_alone](void*) { *state = false; });

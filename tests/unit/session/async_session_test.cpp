@@ -147,7 +147,7 @@ TEST_CASE("nothing begins before async_start, which restores; hooks and model ca
   CHECK_FALSE(session.is_started());
   CHECK_FALSE(session.should_stop());
   CHECK(session.hook<scripted_hook>().story == &story);
-  CHECK(&session.model() == &rig.model);
+  CHECK(&session.subject() == &rig.model);
   ending_source source;
   CHECK_THROWS_WITH(rig.await(all_steps(session, source)), ContainsSubstring("await async_start() first"));
   rig.await(start(session));

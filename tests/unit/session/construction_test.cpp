@@ -160,7 +160,7 @@ TEST_CASE("MON-4 every hook has every point called, however often hooks are gone
 TEST_CASE("MON-6 a session gives its model, and after close it runs no more", "[session][construction]") {
   counting_model model;
   sw::monitored_session session(model);
-  CHECK(&session.model() == &model);
+  CHECK(&session.subject() == &model);
   session.close();
   CHECK_THROWS_AS(session.run(), sw::failed_precondition_error);
 }

@@ -43,7 +43,7 @@ struct rated_model {
 
 using batch = rated_model::batch;
 
-static_assert(!sw::detail::pulls_variables<sw::model_session<rated_model>>, "sessions over models contain no code for a pull");
+static_assert(!sw::detail::has_pull<sw::model_session<rated_model>>, "sessions over models contain no code for a pull");
 
 struct log_of_calls {
   std::vector<std::string>* log;

@@ -206,7 +206,7 @@ private:
   bool counts_runs_;
   graph_state mirror_ = {.weight = nothing, .bias = nothing};
 };
-static_assert(sw::raw_session<toy_graph_session> && sw::detail::pulls_variables<toy_graph_session>);
+static_assert(sw::raw_session<toy_graph_session> && sw::detail::has_pull<toy_graph_session>);
 
 /// Connects at the start and at each recovery, and initialises the graph if there is nothing to restore.
 struct graph_connector {

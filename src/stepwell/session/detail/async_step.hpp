@@ -182,7 +182,7 @@ class ends_with_token {
       return false;
     } else if constexpr (is_for_caller<std::remove_cvref_t<last>>) {
       return false;
-    } else if constexpr (requires { Raw::template takes<>; }) {
+    } else if constexpr (has_takes<Raw>) {
       return !taken(places_for_step<Args...>());
     } else {
       return boost::asio::completion_token_for<last, void(std::exception_ptr, typename Raw::result_type)>;

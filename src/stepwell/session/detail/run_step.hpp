@@ -28,10 +28,19 @@ namespace stepwell::detail {
 /// no `enter`.
 template<class Raw, class Order>
 [[nodiscard, gnu::always_inline]] inline auto enter(Raw& raw, const Order& order) {
-  if constexpr (requires { raw.enter(order); }) {
+  if constexpr (has_enter<Raw, const Order>) {
     return raw.enter(order);
   } else {
     return 0;
+  }
+}
+/// Returns true if `run` of `Raw` reads the feeds of its request.
+template<class Raw>
+constexpr bool reads_feeds() {
+  if constexpr (has_reads_feeds<Raw>) {
+    return Raw::reads_feeds;
+  } else {
+    return false;
   }
 }
 /// Passes the feeds of `order` to the raw session, for the duration of the run. Does nothing for a raw session whose `run` reads the feeds.
@@ -39,10 +48,10 @@ template<class Raw, class Order>
 auto feed_into(Raw& raw, const Order& order) {
   if constexpr (!Order::has_feeds) {
     return 0;
-  } else if constexpr (requires { raw.feed(order); }) {
+  } else if constexpr (has_feed<Raw, const Order>) {
     return raw.feed(order);
   } else {
-    static_assert(reads_feeds<Raw>,
+    static_assert(reads_feeds<Raw>(),
                   "stepwell: this raw session cannot be fed: give it feed(order), or, if its run reads order.feeds(), "
                   "static constexpr bool reads_feeds = true");
     return 0;
@@ -226,7 +235,13 @@ private:
 
 /// True if a step of `Raw` with these arguments is awaited.
 template<class Raw, class... Args>
-inline constexpr bool is_awaited_step = requires { requires Raw::template awaits<Args...>; };
+constexpr bool is_awaited_step() {
+  if constexpr (has_awaits<Raw>) {
+    return Raw::template awaits<Args...>;
+  } else {
+    return false;
+  }
+}
 
 /// A step of a loop. `Holder` is a `loop_source`, or a reference to one that outlives the attempt. A step that is done is stored in `step`.
 template<class Step, class Core, class Holder>
@@ -237,7 +252,7 @@ class loop_attempt final : public step_attempt {
 public:
   /// True if the model's steps are awaited.
   static constexpr bool is_awaited =
-      is_of_no_data<batch_type> ? is_awaited_step<raw_type> : is_awaited_step<raw_type, decltype(*std::declval<batch_type>())>;
+      is_of_no_data<batch_type> ? is_awaited_step<raw_type>() : is_awaited_step<raw_type, decltype(*std::declval<batch_type>())>();
 
   /// Makes the holder from `source`.
   template<class... Source>
@@ -272,7 +287,7 @@ private:
 /// Returns true if `Raw` takes `Args` as lvalues. If it can only consume them, a run cannot be repeated.
 template<class Raw, class... Args>
 constexpr bool is_repeatable() {
-  if constexpr (requires { Raw::template takes<Args&...>; }) {
+  if constexpr (has_takes<Raw>) {
     return Raw::template takes<Args&...>;
   } else {
     return true;
@@ -301,7 +316,7 @@ class stored_run {
   using passed = std::conditional_t<repeats_in(step_places()), std::remove_reference_t<element<I>>&, element<I>&&>;
   template<std::size_t... I>
   static constexpr bool awaits_in(std::index_sequence<I...>) {
-    return is_awaited_step<raw_type, passed<I>...>;
+    return is_awaited_step<raw_type, passed<I>...>();
   }
 
 public:

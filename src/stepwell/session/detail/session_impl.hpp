@@ -24,6 +24,8 @@ namespace stepwell {
 /// @lifetime It does not move: its address stays the same.
 template<raw_session Raw, class... Held>
 class session_impl final : public session_engine {
+  static_assert(sizeof(detail::checked_raw_session<Raw>) > 0);
+
 public:
   using raw_type = Raw;
 
@@ -82,7 +84,7 @@ private:
   }
   void make(session_creation& creation) override { maker_(raw_, creation); }
   void close_made() override {
-    if constexpr (requires(Raw& raw) { raw.close(); }) { raw_->close(); }
+    if constexpr (detail::has_close<Raw>) { raw_->close(); }
   }
 
   [[nodiscard]] variable_list hook_variables() override { return hooks_.state(); }
