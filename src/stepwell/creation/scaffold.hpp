@@ -27,8 +27,7 @@ namespace io {
 class file_system;
 }
 
-/// Types that depend on the subject of a session. The subject is the object that is trained: the model of a model session, or the graph of
-/// a graph session.
+/// Types that depend on the subject of a session. The subject is the object that is trained, such as a model.
 template<class Subject>
 struct scaffold_traits {
   using summary_op = std::function<void(summary::writer&, const Subject&, std::int64_t)>;

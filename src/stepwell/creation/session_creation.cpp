@@ -282,14 +282,14 @@ std::optional<checkpoint_reader> checkpoint_search::look() {
 
 // ---- session_creation
 
-void session_creation::restore(const variable_list& model, const checkpoint_reader& found) {
+void session_creation::restore(const variable_list& own, const checkpoint_reader& found) {
   const auto search = found.search();
-  if (!search) { return restore_one(model, found); }
+  if (!search) { return restore_one(own, found); }
   std::optional<checkpoint_reader> older;
   for (;;) {
     const auto& source = older ? *older : found;
     try {
-      restore_one(model, source);
+      restore_one(own, source);
     } catch (const error& failure) {
       if (is_mismatch(failure) && !older) { throw; }
       if (is_mismatch(failure)) {
@@ -304,10 +304,10 @@ void session_creation::restore(const variable_list& model, const checkpoint_read
   }
 }
 
-void session_creation::restore_one(const variable_list& model, const checkpoint_reader& found) {
+void session_creation::restore_one(const variable_list& own, const checkpoint_reader& found) {
   check_version(found);
   const auto positions = positions_in(found);  // read before anything is written
-  auto wanted = model;
+  auto wanted = own;
   for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
   const auto report = stepwell::restore(wanted, found, {.verify_first = !found.search()});
   initialize_missing(wanted, report.missing, found.prefix());
@@ -340,19 +340,19 @@ void session_creation::begin_hooks_anew() {
   if (is_first_) { initial_->keep(hooks); }
 }
 
-variable_list session_creation::with_hooks(variable_list model) const {
-  for (auto& variable : hooks_()) { model.push_back(std::move(variable)); }
-  return model;
+variable_list session_creation::with_hooks(variable_list own) const {
+  for (auto& variable : hooks_()) { own.push_back(std::move(variable)); }
+  return own;
 }
 
-void session_creation::keep_initial_state(const variable_list& model, std::int64_t step) {
-  const auto all = with_hooks(model);
+void session_creation::keep_initial_state(const variable_list& own, std::int64_t step) {
+  const auto all = with_hooks(own);
   copy_.keep(snapshot::capture(snapshot_pool(0, 1).acquire(), all, step), true);
 }
 
-bool session_creation::restore_unsaved(const variable_list& model) {
+bool session_creation::restore_unsaved(const variable_list& own) {
   return copy_.restore(false, [&](const snapshot& kept) {
-    auto wanted = model;
+    auto wanted = own;
     for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
     stepwell::restore(wanted, kept);
     for (const auto& entry : kept.entries()) {
@@ -366,9 +366,9 @@ bool session_creation::restore_unsaved(const variable_list& model) {
   });
 }
 
-bool session_creation::put_back_initial_state(const variable_list& model) {
+bool session_creation::put_back_initial_state(const variable_list& own) {
   return copy_.restore(true, [&](const snapshot& kept) {
-    stepwell::restore(with_hooks(model), kept);
+    stepwell::restore(with_hooks(own), kept);
     log_info("no checkpoint found; the initial state of the session is restored");
   });
 }

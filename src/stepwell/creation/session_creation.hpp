@@ -199,7 +199,7 @@ public:
   /// Returns the checkpoint to restore, found by `session_settings::find_checkpoint`. Empty if there is none.
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
 
-  /// Restores all variables of `model`, the state of hooks, and the positions of sources. The sources seek to their positions later. Checks
+  /// Restores `own`, the variables of the raw session, the state of hooks, and the positions of sources. The sources seek to their positions later. Checks
   /// names, dtypes and shapes before it writes anything. A variable that is `optional()` and the state of a hook may be missing in the
   /// checkpoint. They have their initial values then, also if this is a recovery, and one warning names them all. For this, the first
   /// restore copies their values. If a later recovery finds that other variables are missing, these keep their current values, and the
@@ -208,16 +208,16 @@ public:
   /// variables may hold values of one of them, and other variables their previous values; the error says so.
   /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint with a later layout. The errors of the free
   ///   function `stepwell::restore`: variables are missing or do not match (the message names them), or data are damaged.
-  void restore(const variable_list& model, const checkpoint_reader& found);
+  void restore(const variable_list& own, const checkpoint_reader& found);
 
-  /// Copies the current values of `model` and of the state of hooks, for recoveries that find no checkpoint.
+  /// Copies the current values of `own`, the variables of the raw session, and of the state of hooks, for recoveries that find no checkpoint.
   /// @errors `resource_exhausted_error`.
-  void keep_initial_state(const variable_list& model, std::int64_t step);
+  void keep_initial_state(const variable_list& own, std::int64_t step);
   /// Restores the snapshot of a failed save, as if it were a checkpoint. Such a snapshot stays in memory if the failure left the session
   /// without a checkpoint. Returns false if there is no such snapshot.
-  bool restore_unsaved(const variable_list& model);
+  bool restore_unsaved(const variable_list& own);
   /// Restores the copy made by `keep_initial_state`. Returns false if there is no such copy.
-  bool put_back_initial_state(const variable_list& model);
+  bool put_back_initial_state(const variable_list& own);
   /// Restores the initial state of hooks in a recovery without a checkpoint and without a copy of the initial state. Copies it at the first
   /// creation.
   void begin_hooks_anew();
@@ -232,9 +232,9 @@ public:
   [[nodiscard]] bool is_joining() const noexcept { return is_joining_; }
 
 private:
-  void restore_one(const variable_list& model, const checkpoint_reader& found);
+  void restore_one(const variable_list& own, const checkpoint_reader& found);
   void initialize_missing(const variable_list& wanted, const std::vector<std::string>& missing, const std::string& place);
-  [[nodiscard]] variable_list with_hooks(variable_list model) const;
+  [[nodiscard]] variable_list with_hooks(variable_list own) const;
 
   deferred_requests& control_;
   detail::source_positions& positions_;

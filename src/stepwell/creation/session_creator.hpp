@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A session creator makes a raw session (the object that runs the steps of a model or a graph, without hooks) at the start of a monitored
+// A session creator makes a raw session (the object that executes the steps, without hooks) at the start of a monitored
 // session and at each recovery. This header has a creator for chiefs and a creator for workers. Your own types can be creators, too.
 // @see contract CREATOR
 #pragma once
@@ -75,7 +75,7 @@ raw_maker<Raw> create_with(Creator creator) {
 
 }  // namespace detail
 
-/// The type of the raw session for a subject (a model or a graph). There is a specialisation for each kind of subject.
+/// The type of the raw session for a subject, such as a model. There is a specialisation for each kind of subject.
 template<class Subject>
 struct raw_session_over;
 template<class Subject>
@@ -91,7 +91,7 @@ struct chief_session_options {
   seconds_value recovery_wait = 1;
 };
 
-/// Creates the raw session of a chief, and restores or initialises the subject (the model or the graph).
+/// Creates the raw session of a chief, and restores or initialises the subject.
 /// @lifetime The subject must outlive the creator and the raw sessions that it makes.
 /// @see contract CREATOR-2
 template<class Subject>
@@ -130,7 +130,7 @@ struct worker_session_options {
   seconds_value recovery_wait = 1;
 };
 
-/// Creates the raw session of a worker, and waits until the chief has restored or initialised the subject (the model or the graph).
+/// Creates the raw session of a worker, and waits until the chief has restored or initialised the subject.
 /// @lifetime The subject must outlive the creator and the raw sessions that it makes.
 /// @see contract CREATOR-3
 template<class Subject>

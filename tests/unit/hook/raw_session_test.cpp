@@ -96,11 +96,8 @@ struct prepared_subject {
   [[nodiscard]] std::vector<std::string> uninitialized_local_variables() const { return {"counts"}; }
 };
 
-struct heat {
-  friend bool operator==(heat, heat) = default;
-};
 struct heating_hook {
-  auto before_run(auto& /*context*/) const { return sw::run_args{.feed = sw::feed(heat{}, 20.0)}; }
+  auto before_run(auto& /*context*/) const { return sw::run_args{.feed = sw::feed("heat", 20.0)}; }
 };
 
 }  // namespace
