@@ -338,7 +338,7 @@ std::vector<row> table_of(const std::string& page) {
 
 }  // namespace
 
-TEST_CASE("REC-3 CLOSE-2 CLOSE-5 D-18 whatever fails, in whatever way: what happens is what the table says", "[fault][matrix]") {
+TEST_CASE("REC-3 CLOSE-2 CLOSE-5 D-18 each failure in each place has the effect that the table lists", "[fault][matrix]") {
   const temporary_directory directory;
   const auto found_in = directory_with_checkpoint(directory);
   const auto what = GENERATE(from_range(matrix));

@@ -25,7 +25,7 @@ TEST_CASE("a setting that nobody said is the default and has no value", "[base][
   CHECK_FALSE(given.secs.enabled());
 }
 
-TEST_CASE("none is said, and off", "[base][setting]") {
+TEST_CASE("none is given, and switches off", "[base][setting]") {
   const options given{.secs = sw::none, .steps = sw::none};
   CHECK_FALSE(given.secs.is_default());
   CHECK_FALSE(given.steps.is_default());
@@ -33,7 +33,7 @@ TEST_CASE("none is said, and off", "[base][setting]") {
   CHECK_FALSE(given.steps.enabled());
 }
 
-TEST_CASE("zero, negative numbers and NaN are said, and off", "[base][setting]") {
+TEST_CASE("zero, negative numbers and NaN are given, and switch off", "[base][setting]") {
   for (const double seconds : {0.0, -0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
     const options given{.secs = seconds, .steps = -3};
     CHECK_FALSE(given.secs.is_default());

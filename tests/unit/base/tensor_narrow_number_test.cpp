@@ -27,7 +27,7 @@ TEST_CASE("every bit pattern of a float8, float4, int4, int2 type has the value 
   }
 }
 
-TEST_CASE("of a type narrower than a byte only the low bits count", "[base][dtype]") {
+TEST_CASE("only the low bits of a type narrower than a byte count", "[base][dtype]") {
   CHECK(sw::detail::narrow_number(sw::dtype::int4, 0xf8) == -8);
   CHECK(sw::detail::narrow_number(sw::dtype::uint4, 0xf8) == 8);
   CHECK(sw::detail::narrow_number(sw::dtype::int2, 0xfe) == -2);

@@ -39,7 +39,7 @@ TEST_CASE("a span is what was done, by whom, from when to when, with its details
   sw::set_thread_name("");
 }
 
-TEST_CASE("where no thread is traced nothing is recorded", "[base][trace]") {
+TEST_CASE("nothing is recorded if no thread is traced", "[base][trace]") {
   const test::traced with;
   CHECK_FALSE(sw::is_tracing());
   CHECK(sw::current_trace() == nullptr);

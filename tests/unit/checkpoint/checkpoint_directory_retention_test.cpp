@@ -33,7 +33,7 @@ TEST_CASE("without a limit all stay; the newest stays under every rule", "[check
   CHECK(plan_retention({}, {.max_to_keep = 2}, 0).listed.empty());
 }
 
-TEST_CASE("what is not ours is forgotten, not deleted", "[checkpoint][retention]") {
+TEST_CASE("checkpoints that the saver did not write are not listed any more, and not deleted", "[checkpoint][retention]") {
   auto list = ours({1, 2, 3});
   list[0].is_ours = false;
   const auto plan = plan_retention(list, {.max_to_keep = 1}, 0);
@@ -47,7 +47,7 @@ TEST_CASE("pinned ones and the one restored from stay listed beyond the newest",
   CHECK(names(plan_retention(list, {.max_to_keep = 1}, 0).listed) == "2 4 ");
 }
 
-TEST_CASE("one every so many hours stays for good, and is forgotten", "[checkpoint][retention]") {
+TEST_CASE("one checkpoint of each period of hours stays forever, and is not listed", "[checkpoint][retention]") {
   const auto plan = plan_retention(ours({1, 2, 3, 4, 5, 6, 7}), {.max_to_keep = 1, .keep_every_n_hours = 2}, 0);
   CHECK(names(plan.deleted) == "1 3 5 ");
   CHECK(names(plan.listed) == "7 ");

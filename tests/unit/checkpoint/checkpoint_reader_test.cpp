@@ -225,7 +225,7 @@ TEST_CASE("a checkpoint says its step by its name, or by its tensor, or not at a
   CHECK_FALSE(sw::checkpoint_reader(directory / "other").step().has_value());
 }
 
-TEST_CASE("CKPT-9 D-24 what is not there is not found", "[checkpoint][reader]") {
+TEST_CASE("CKPT-9 D-24 a missing checkpoint or variable is a not_found_error", "[checkpoint][reader]") {
   const temporary_directory directory;
   write_tiny(directory / "m");
   CHECK_THROWS_AS(sw::checkpoint_reader(directory / "n"), sw::not_found_error);

@@ -37,7 +37,7 @@ std::size_t files_in(const std::string& directory) {
 
 }  // namespace
 
-TEST_CASE("what is written is read by LevelDB and protobuf, and by us", "[checkpoint][writer]") {
+TEST_CASE("LevelDB, protobuf and stepwell read the written files", "[checkpoint][writer]") {
   const temporary_directory directory;
   const auto shards = GENERATE(1, 2, 5);
   std::vector<float> w(1000, 1.5f);

@@ -118,7 +118,8 @@ TEST_CASE("a follower of a directory sees each new checkpoint once, and of sever
   CHECK(at.clock->waits.size() == 3 + 1 + 3);
 }
 
-TEST_CASE("none comes twice when the list goes back, but one written again is another one", "[checkpoint][iterator]") {
+TEST_CASE("no checkpoint comes twice if the list returns to an older one, but a checkpoint that is written again is new",
+          "[checkpoint][iterator]") {
   followed_directory at;
   at.save(1);
   at.clock->meanwhile = [&](std::size_t wait) {
@@ -181,7 +182,7 @@ TEST_CASE("between two checkpoints there is at least the interval, counted from 
   CHECK(at.clock->waits == durations{40s, 1s, 1s});
 }
 
-TEST_CASE("after a timeout somebody may know that more will come", "[checkpoint][iterator]") {
+TEST_CASE("after a time-out, timeout_fn decides whether the iteration continues", "[checkpoint][iterator]") {
   followed_directory at;
   at.save(1);
   at.clock->meanwhile = [&](std::size_t wait) {

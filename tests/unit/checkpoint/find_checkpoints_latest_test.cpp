@@ -51,7 +51,7 @@ TEST_CASE("a prefix names its step", "[checkpoint][latest]") {
   CHECK_FALSE(sw::step_of_checkpoint("model-99999999999999999999").has_value());
 }
 
-TEST_CASE("STATE-4 STATE-5 the latest checkpoint is what the state file says, if it is there", "[checkpoint][latest]") {
+TEST_CASE("STATE-4 STATE-5 the latest checkpoint is the one that the state file names, if it exists", "[checkpoint][latest]") {
   const temporary_directory directory;
   sw::test::log_capture log;
   CHECK_FALSE(sw::latest_checkpoint(directory.path()).has_value());
@@ -182,7 +182,7 @@ TEST_CASE("the list's order is that of time, so training rolled back to a lower 
   CHECK(newest(directory) == "model.ckpt-250");
 }
 
-TEST_CASE("what must not be read is an error, never a silent restart", "[checkpoint][latest]") {
+TEST_CASE("a file without permission to read it is an error, never a silent restart", "[checkpoint][latest]") {
   const temporary_directory directory;
   write_checkpoint(directory / "model.ckpt-1");
   write_file_text(directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-1\"");

@@ -23,7 +23,7 @@ using sw::test::toy_snapshot;
 using sw::test::workshop;
 using namespace std::chrono_literals;
 
-TEST_CASE("CKPT-1 a saver that is told nothing keeps the newest five, in one shard each", "[checkpoint][saver]") {
+TEST_CASE("CKPT-1 a saver without options keeps the newest five checkpoints, each in one shard", "[checkpoint][saver]") {
   workshop shop;
   auto saver = shop.make();
   for (std::int64_t step = 1; step <= 7; ++step) { save_and_settle(saver, toy_snapshot(step)); }
@@ -82,7 +82,8 @@ TEST_CASE("CKPT-5 CKPT-7 the newest are kept, and a step saved again is the newe
   CHECK(state.find("model.ckpt-3") == std::string::npos);
 }
 
-TEST_CASE("CKPT-8 STATE-7, D-13 a later saver knows what an earlier one kept, and keeps fewer if told to", "[checkpoint][saver]") {
+TEST_CASE("CKPT-8 STATE-7, D-13 a later saver knows the checkpoints of an earlier one, and keeps fewer if its options say so",
+          "[checkpoint][saver]") {
   workshop shop;
   {
     auto saver = shop.make();
@@ -144,7 +145,7 @@ TEST_CASE("a pin that matches no checkpoint and none that can be saved later is 
   CHECK_THROWS_AS(saver.pin("modle.ckpt-9"), sw::not_found_error);
 }
 
-TEST_CASE("D-13 of those restored from only the last stays: many recoveries do not fill the disk", "[checkpoint][saver]") {
+TEST_CASE("D-13 of the restored checkpoints only the last one stays, so many recoveries do not fill the disk", "[checkpoint][saver]") {
   workshop shop;
   auto saver = shop.make({.max_to_keep = 1});
   for (std::int64_t step = 1; step <= 20; ++step) {
@@ -170,7 +171,7 @@ TEST_CASE("checkpoints that no saver of ours wrote are never deleted", "[checkpo
   CHECK(saver.checkpoints() == std::vector<std::string>{shop.directory / "model.ckpt-3"});
 }
 
-TEST_CASE("CKPT-6 STATE-7, D-13 one every so many hours is kept for good, over restarts", "[checkpoint][saver]") {
+TEST_CASE("CKPT-6 STATE-7, D-13 one checkpoint of each period of hours is kept forever, also over restarts", "[checkpoint][saver]") {
   workshop shop;
   for (std::int64_t step = 1; step <= 7; ++step) {
     auto saver = shop.make({.max_to_keep = 1, .keep_every_n_hours = 2});
@@ -180,7 +181,7 @@ TEST_CASE("CKPT-6 STATE-7, D-13 one every so many hours is kept for good, over r
   CHECK(shop.steps() == "2 4 6 7");  // saved at hours 1 to 7; the first saver was made at hour 0
 }
 
-TEST_CASE("what killed saves left is swept at the start, and logged; what others left is not", "[checkpoint][saver]") {
+TEST_CASE("the start removes and logs the leftovers of killed saves, and nothing else", "[checkpoint][saver]") {
   workshop shop;
   {
     auto saver = shop.make();
@@ -219,7 +220,7 @@ TEST_CASE("a checkpoint that may not be read stops a saver from taking over", "[
   CHECK_THROWS_AS(shop.make(), sw::permission_denied_error);
 }
 
-TEST_CASE("CKPT-6 what cannot be deleted is logged, and tried again after the next save", "[checkpoint][saver]") {
+TEST_CASE("CKPT-6 a failed deletion is logged, and tried again after the next save", "[checkpoint][saver]") {
   workshop shop;
   sw::test::log_capture log;
   auto saver = shop.make({.max_to_keep = 1});
@@ -323,7 +324,7 @@ TEST_CASE("a checkpoint that is listed by another path and newer by its number i
         std::vector<std::string>{shop.directory / "model.ckpt-1", shop.directory / "model.ckpt-2", shop.directory / "model.ckpt-3"});
 }
 
-TEST_CASE("STATE-2 what is listed in another directory stays listed, also where paths are relative", "[checkpoint][saver]") {
+TEST_CASE("STATE-2 listed checkpoints of another directory stay listed, also with relative paths", "[checkpoint][saver]") {
   workshop shop;
   {
     sw::saver other(shop.directory / "other", shop.with({}));
@@ -344,7 +345,7 @@ TEST_CASE("STATE-2 what is listed in another directory stays listed, also where 
   CHECK(toy_in(*saver.restore_newest()) == toy_at(1));
 }
 
-TEST_CASE("one found only beyond the list takes the place of all listed ones, which are damaged", "[checkpoint][saver]") {
+TEST_CASE("an unlisted checkpoint replaces the listed ones if all of them are damaged", "[checkpoint][saver]") {
   workshop shop;
   sw::test::log_capture log;
   {

@@ -163,7 +163,7 @@ TEST_CASE("a save calls before_commit between data and index, and does not commi
   CHECK(shop.steps() == "1");
 }
 
-TEST_CASE("a full stage makes a save wait, skip, or take the place of the one that waits", "[checkpoint][saver]") {
+TEST_CASE("if the stage is full, a save waits, is skipped, or replaces the one that waits", "[checkpoint][saver]") {
   workshop shop;
   sw::test::gate gate;
   hold_data(shop, gate);

@@ -78,7 +78,7 @@ TEST_CASE("a save in the background is recorded for who asked for it, piece by p
   CHECK(encodes.back().end <= writes[0].begin);
 }
 
-TEST_CASE("what is still being saved when a timeline is written belongs to the next one", "[checkpoint][trace]") {
+TEST_CASE("a save that has not ended when a timeline is written is in the next one", "[checkpoint][trace]") {
   test::workshop shop;
   test::gate gate;
   const test::traced with;

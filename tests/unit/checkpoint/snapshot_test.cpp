@@ -208,7 +208,7 @@ TEST_CASE("waiting for a buffer ends when one comes back, or when its time has c
   }
 }
 
-TEST_CASE("who asked to be woken is woken once, when a buffer is free", "[checkpoint][snapshot]") {
+TEST_CASE("a waiter is notified once, when a buffer is free", "[checkpoint][snapshot]") {
   sw::snapshot_pool pool(64, 1);
   int woken = 0;
   pool.when_available([&] { ++woken; });

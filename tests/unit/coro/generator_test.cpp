@@ -72,7 +72,7 @@ TEST_CASE("a generator yields its values in order, and ends", "[coro][generator]
   for (const int value : up_to(0)) { FAIL(value); }
 }
 
-TEST_CASE("a generator nobody looks at does not run", "[coro][generator]") {
+TEST_CASE("a generator that is not read does not run", "[coro][generator]") {
   int runs = 0;
   {
     const auto made = naturals(runs);
@@ -155,7 +155,7 @@ TEST_CASE("an exception comes out where the next value would, and ends the seque
   CHECK_THROWS_AS(std::ranges::distance(fails_after(0)), std::runtime_error);
 }
 
-TEST_CASE("what a generator holds dies with it, also when it is left halfway", "[coro][generator]") {
+TEST_CASE("the variables of a generator are destroyed with it, also if it has not ended", "[coro][generator]") {
   int alive = 0;
   for ([[maybe_unused]] const int value : holding(alive)) {
     CHECK(alive == 1);

@@ -29,7 +29,7 @@ std::jthread visitor(sw::fair_shared_mutex& gate, entry as, std::string& story, 
 
 }  // namespace
 
-TEST_CASE("who is alone keeps all others out, and they come in the order of their arrival", "[session][gate]") {
+TEST_CASE("the exclusive owner keeps all others out, and they enter in the order of their arrival", "[session][gate]") {
   sw::fair_shared_mutex gate;
   std::string story;
   gate.enter(entry::alone);
@@ -63,7 +63,7 @@ TEST_CASE("many share, until somebody waits to be alone: who comes after that wa
   CHECK(story == "as");
 }
 
-TEST_CASE("all who would share and stand in front are let in together", "[session][gate]") {
+TEST_CASE("all waiters at the front that want to share enter together", "[session][gate]") {
   sw::fair_shared_mutex gate;
   std::atomic<int> inside = 0;
   gate.enter(entry::alone);
@@ -82,7 +82,7 @@ TEST_CASE("all who would share and stand in front are let in together", "[sessio
   CHECK(inside == 3);
 }
 
-TEST_CASE("whoever is inside may leave on another thread", "[session][gate]") {
+TEST_CASE("an owner may leave on another thread", "[session][gate]") {
   sw::fair_shared_mutex gate;
   gate.enter(entry::alone);
   std::jthread([&] { gate.leave(entry::alone); }).join();

@@ -41,7 +41,7 @@ seat worker_at(const std::string& master = "local:test") { return seat(false, ma
 
 }  // namespace
 
-TEST_CASE("a master is local:NAME; whatever else is refused, saying what is possible", "[session][master]") {
+TEST_CASE("a master is local:NAME; other names are refused with the possible form", "[session][master]") {
   CHECK_NOTHROW(chief_at("local:a"));
   for (const std::string bad : {"local:", "local", "grpc://host:2222", " local:a"}) {
     const auto message = message_of<sw::invalid_argument_error>([&] { chief_at(bad); });
@@ -50,7 +50,7 @@ TEST_CASE("a master is local:NAME; whatever else is refused, saying what is poss
   }
 }
 
-TEST_CASE("a master is there as long as somebody sits at it", "[session][master]") {
+TEST_CASE("a master exists as long as a session is connected to it", "[session][master]") {
   CHECK(sw::sessions_at("local:test") == 0);
   {
     seat chief = chief_at();
@@ -73,7 +73,7 @@ TEST_CASE("a master is there as long as somebody sits at it", "[session][master]
   CHECK_FALSE(next.is_chief_ready());
 }
 
-TEST_CASE("all sessions at a master are over one model", "[session][master]") {
+TEST_CASE("all sessions of a master are over one model", "[session][master]") {
   const seat chief = chief_at();
   const auto message = message_of<sw::invalid_argument_error>([] { const seat other(false, "local:test", subject_of(another_model)); });
   CHECK(message.find("All sessions on it reference the same model object") != std::string::npos);
@@ -112,7 +112,7 @@ TEST_CASE("a step waits for a ready model of this generation, or is refused befo
   CHECK_NOTHROW(worker.enter());
 }
 
-TEST_CASE("while a chief makes the model ready nobody steps, and where that fails it stays so", "[session][master]") {
+TEST_CASE("no session steps while a chief makes the model ready, or after this has failed", "[session][master]") {
   seat chief = chief_at();
   seat worker = worker_at();
   chief.make_ready();
@@ -150,7 +150,7 @@ TEST_CASE("only the chief makes ready", "[session][master]") {
   CHECK_THROWS_AS(worker.make_ready(), sw::failed_precondition_error);
 }
 
-TEST_CASE("who is inside may go in again, but not alone where others may share", "[session][master]") {
+TEST_CASE("an owner may enter again, but not exclusively while others may share", "[session][master]") {
   seat chief = chief_at();
   chief.make_ready();
   {
@@ -170,7 +170,7 @@ TEST_CASE("who is inside may go in again, but not alone where others may share",
   CHECK_NOTHROW(one.enter());
 }
 
-TEST_CASE("who waits for the chief is woken when it is ready", "[session][master]") {
+TEST_CASE("a wait for the chief ends when it is ready", "[session][master]") {
   seat chief = chief_at();
   seat worker = worker_at();
   sw::manual_clock clock;

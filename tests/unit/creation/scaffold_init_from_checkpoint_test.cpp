@@ -53,7 +53,7 @@ struct pretrained {
 
 }  // namespace
 
-TEST_CASE("what stands below one prefix goes below another, and the rest keeps its value", "[session][warm_start]") {
+TEST_CASE("the variables below one prefix are restored below another, and the rest keeps its values", "[session][warm_start]") {
   pretrained rig;
   const auto report = init_from_checkpoint(rig.prefix, {{"old/", "new/"}}).apply(rig.model.variables());
   CHECK(rig.model.kernel == std::vector<float>{1, 2});
@@ -96,7 +96,7 @@ TEST_CASE("a directory stands for its newest whole checkpoint", "[session][warm_
   CHECK(rig.model.bias == 3);
 }
 
-TEST_CASE("where there is no checkpoint that is an error, when it is looked for", "[session][warm_start]") {
+TEST_CASE("a missing checkpoint is an error when the function is called", "[session][warm_start]") {
   const sw::test::temporary_directory empty;
   new_model model;
   const init_from_checkpoint of_directory(empty.path(), {{"/", "/"}});
@@ -126,14 +126,14 @@ TEST_CASE("a prefix that matches no tensor of the checkpoint is an error, even i
   CHECK(rig.model.bias == 0);
 }
 
-TEST_CASE("one variable of another shape and nothing is restored", "[session][warm_start]") {
+TEST_CASE("if one variable has another shape, nothing is restored", "[session][warm_start]") {
   pretrained rig;
   rig.model.kernel.resize(3);
   CHECK_THROWS_AS(init_from_checkpoint(rig.prefix, {{"old/", "new/"}}).apply(rig.model.variables()), sw::invalid_argument_error);
   CHECK(rig.model.bias == 0);
 }
 
-TEST_CASE("a map that cannot be meant is refused at once, one that names nothing of the model when it is used", "[session][warm_start]") {
+TEST_CASE("an invalid map is refused at once, and one without a variable of the model when it is used", "[session][warm_start]") {
   pretrained rig;
   CHECK_THROWS_AS(init_from_checkpoint(rig.prefix, {}), sw::invalid_argument_error);
   CHECK_THROWS_AS(init_from_checkpoint(rig.prefix, {{"old/", "new"}}), sw::invalid_argument_error);

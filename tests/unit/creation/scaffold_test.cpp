@@ -54,7 +54,7 @@ TEST_CASE("SCAF-2 a scaffold that is not finalized has nothing, and has asked th
   CHECK(has_nothing(of_options));
 }
 
-TEST_CASE("SCAF-3 SCAF-5 what was given is used as it is, and finalize returns the scaffold itself", "[session][scaffold]") {
+TEST_CASE("SCAF-3 SCAF-5 given functions are used unchanged, and finalize returns the scaffold itself", "[session][scaffold]") {
   two_part_model model;
   two_parts made({.init_op = tells("my init"),
                   .ready_op = [](const two_part_model&) { return names{"never"}; },
@@ -70,7 +70,7 @@ TEST_CASE("SCAF-3 SCAF-5 what was given is used as it is, and finalize returns t
   CHECK(made.saver()->basename == "mine");
 }
 
-TEST_CASE("SCAF-4 two default scaffolds of one model mean the same by everything", "[session][scaffold]") {
+TEST_CASE("SCAF-4 two default scaffolds of one model have the same functions", "[session][scaffold]") {
   two_part_model model;
   two_parts one;
   two_parts other;
@@ -155,7 +155,7 @@ TEST_CASE("SCAF-9 a scaffold takes from another what it was not given itself, as
   }
 }
 
-TEST_CASE("SCAF-9 nothing but a scaffold of the same model can be copied from", "[session][scaffold]") {
+TEST_CASE("SCAF-9 a scaffold can only be copied from a scaffold of the same model", "[session][scaffold]") {
   using source = decltype(sw::scaffold_options<two_part_model>::copy_from_scaffold);
   STATIC_REQUIRE(std::is_assignable_v<source&, const two_parts*>);
   STATIC_REQUIRE_FALSE(std::is_assignable_v<source&, const sw::scaffold<counting_model>*>);
@@ -175,7 +175,7 @@ TEST_CASE("SCAF-10 the ready operations name what is not initialised, and are em
   CHECK(made.ready_op()(model).empty());
 }
 
-TEST_CASE("SCAF-10 a model that says nothing of initialisation is what it holds, initialised and ready", "[session][scaffold]") {
+TEST_CASE("SCAF-10 a model without functions for initialisation counts as initialised and ready", "[session][scaffold]") {
   sw::scaffold<counting_model> made;
   made.finalize();
   CHECK_FALSE(made.init_op());

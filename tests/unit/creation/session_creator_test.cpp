@@ -54,7 +54,7 @@ static_assert(sw::session_creator<sw::chief_session_creator<counting_model>>);
 static_assert(sw::session_creator<sw::worker_session_creator<counting_model>>);
 static_assert(!sw::session_creator<creates_a_number> && !sw::session_creator<counting_model> && !sw::session_creator<int>);
 
-TEST_CASE("CREATOR-1 whatever has create_session creates sessions", "[session][creator]") {
+TEST_CASE("CREATOR-1 any type with create_session is a session creator", "[session][creator]") {
   counting_model model;
   int calls = 0;
   sw::monitored_session session(plain_creator{&model, &calls});
@@ -64,7 +64,7 @@ TEST_CASE("CREATOR-1 whatever has create_session creates sessions", "[session][c
   CHECK(lent.run() == 2);
 }
 
-TEST_CASE("CREATOR-1 a first creation that fails in a way that may pass is tried again, though there is no raw session yet",
+TEST_CASE("CREATOR-1 a first creation with a transient failure is tried again, although there is no raw session yet",
           "[session][creator]") {
   struct failing_creator {
     counting_model* model;
@@ -84,7 +84,7 @@ TEST_CASE("CREATOR-1 a first creation that fails in a way that may pass is tried
   CHECK(session.run() == 1);
 }
 
-TEST_CASE("CREATOR-1 which creator it is can be chosen at run time", "[session][creator]") {
+TEST_CASE("CREATOR-1 a program can choose its creator at run time", "[session][creator]") {
   using any_creator = sw::any_session_creator<sw::model_session<counting_model>>;
   counting_model model;
   int calls = 0;
@@ -159,7 +159,7 @@ TEST_CASE("CREATOR-3 a worker waits for half an hour unless told otherwise", "[s
   CHECK(message.find("Session was not ready after waiting 1800 secs.") != std::string::npos);
 }
 
-TEST_CASE("CREATOR-4 D-3 how often a worker looks can be said, and is a second unless it is", "[session][creator]") {
+TEST_CASE("CREATOR-4 D-3 the polling interval of a worker is an option, and one second by default", "[session][creator]") {
   CHECK(sw::worker_session_options{}.recovery_wait.count() == 1);
   CHECK(sw::chief_session_options{}.recovery_wait.count() == 1);
   CHECK(sw::session_manager_options<two_part_model>{}.recovery_wait.count() == 1);

@@ -62,7 +62,8 @@ TEST_CASE("SM-1 asking whether local initialisation may begin makes no sense wit
   CHECK_NOTHROW(manager({.local_init_op = tells("local")}));
 }
 
-TEST_CASE("SM-2 a session is ready if nobody asks, or nothing is named; else the names are the reason", "[session][manager]") {
+TEST_CASE("SM-2 a session is ready without a ready operation, or if that returns no names; otherwise the names are the reason",
+          "[session][manager]") {
   manager_rig rig;
   auto creation = rig.first();
   SECTION("no operation") { CHECK_NOTHROW(manager().prepare_session(rig.session, creation)); }
@@ -77,7 +78,8 @@ TEST_CASE("SM-2 a session is ready if nobody asks, or nothing is named; else the
   }
 }
 
-TEST_CASE("SM-2 a ready operation that fails for something uninitialized says not ready; any other failure goes on", "[session][manager]") {
+TEST_CASE("SM-2 a ready operation that fails because of something uninitialized means not ready; other failures are thrown",
+          "[session][manager]") {
   sw::test::log_capture log;
   manager_rig rig;
   auto creation = rig.first();
@@ -100,7 +102,7 @@ TEST_CASE("SM-2 a ready operation that fails for something uninitialized says no
   CHECK_THROWS_AS(broken.prepare_session(rig.session, creation), std::domain_error);
 }
 
-TEST_CASE("SM-3 local initialisation waits until what it needs is initialised", "[session][manager]") {
+TEST_CASE("SM-3 local initialisation waits until the variables that it needs are initialised", "[session][manager]") {
   manager_rig rig;
   auto creation = rig.first();
   SECTION("ready for it") {
@@ -193,7 +195,7 @@ TEST_CASE("SM-5 D-4 a damaged checkpoint means the one before it, and where none
   CHECK(rig.model.story.empty());
 }
 
-TEST_CASE("SM-6 a chief initialises what was not restored, then what is local, and then it must be ready", "[session][manager]") {
+TEST_CASE("SM-6 a chief restores or initialises, initialises the local state, and must then be ready", "[session][manager]") {
   manager_rig rig;
   auto creation = rig.first();
   const sw::init_with<two_part_model> init{.init_op = [](two_part_model& model) { model.init_variables(); }, .init_fn = tells("init_fn")};
@@ -248,7 +250,7 @@ TEST_CASE("SM-6 a recovery without a checkpoint goes back to what the model held
   CHECK(rig.session.global_step() == 0);
 }
 
-TEST_CASE("SM-7 nobody waits for a checkpoint unless asked to, and then two hours", "[session][manager]") {
+TEST_CASE("SM-7 a chief waits for a checkpoint only on request, and then two hours", "[session][manager]") {
   CHECK_FALSE(sw::restore_from{}.wait_for_checkpoint);
   CHECK(sw::restore_from{}.max_wait_secs.count() == 7200);
   CHECK_FALSE(sw::chief_session_options{}.restore.wait_for_checkpoint);
@@ -286,7 +288,7 @@ TEST_CASE("SM-10 a worker looks again until somebody else has made the model rea
   CHECK(rig.model.story == "local_init");
 }
 
-TEST_CASE("SM-10 a worker that looks every second says only every 30 s for what it waits", "[session][manager]") {
+TEST_CASE("SM-10 a worker that polls every second logs the reason of its wait only every 30 s", "[session][manager]") {
   sw::test::log_capture log;
   manager_rig rig;
   auto creation = rig.first();
@@ -340,7 +342,7 @@ TEST_CASE("SM-10 a stop of the session ends the waiting", "[session][manager]") 
   CHECK(message.find("a stop was requested while waiting for the session to be ready") != std::string::npos);
 }
 
-TEST_CASE("SM-11 a worker initialises what is local itself, as soon as the rest is ready", "[session][manager]") {
+TEST_CASE("SM-11 a worker initialises its local state as soon as the rest is ready", "[session][manager]") {
   manager_rig rig;
   auto creation = rig.first();
   rig.model.my_var = 1;  // set by another session
@@ -350,7 +352,7 @@ TEST_CASE("SM-11 a worker initialises what is local itself, as soon as the rest 
   CHECK(rig.model.story == "local_init");
 }
 
-TEST_CASE("SM-12 what an operation throws while a worker looks is not caught there", "[session][manager]") {
+TEST_CASE("SM-12 an exception of an operation ends the wait of a worker", "[session][manager]") {
   manager_rig rig;
   auto creation = rig.first();
   const manager failing({.local_init_op = [](two_part_model&) { throw sw::unavailable_error("the server is away"); }});

@@ -119,7 +119,7 @@ TEST_CASE("QR-1 closing keeps pending enqueues, which reach the consumer before 
   CHECK_THROWS_AS(on.queue.dequeue(), sw::out_of_range_error);
 }
 
-TEST_CASE("QR-1 closing with cancellation sends pending enqueues away and keeps what is inside", "[data][fifo_queue]") {
+TEST_CASE("QR-1 closing with cancellation ends pending enqueues and keeps the elements of the queue", "[data][fifo_queue]") {
   small_queue on(1);
   on.queue.enqueue(1);
   auto second = on.blocked_producer(2);

@@ -58,7 +58,7 @@ TEST_CASE("each element is as likely to come out first as any other", "[data][sh
   }
 }
 
-TEST_CASE("so many stay behind to be mixed, until the queue is closed", "[data][shuffle_queue]") {
+TEST_CASE("a shuffle queue keeps min_after_dequeue elements until it is closed", "[data][shuffle_queue]") {
   const auto time = std::make_shared<sw::manual_clock>();
   data::shuffle_queue<int> queue({.capacity = 4, .min_after_dequeue = 2, .time = time});
   queue.enqueue(1);

@@ -95,7 +95,7 @@ TEST_CASE("a hidden layer of one unit and a batch of one example are matrices li
   check_all_gradients(5, 1);
 }
 
-TEST_CASE("a network learns what it is shown", "[digits][network]") {
+TEST_CASE("a network learns its examples", "[digits][network]") {
   const auto examples = some_examples(64);
   digits::network model(32, 1);
   const auto before = model.evaluate(examples);

@@ -38,7 +38,7 @@ TEST_CASE("every option is taken, in both spellings", "[digits][options]") {
   CHECK(found->epochs == 4U);
 }
 
-TEST_CASE("what cannot be meant is refused", "[digits][options]") {
+TEST_CASE("invalid arguments are refused", "[digits][options]") {
   const std::vector<std::vector<const char*>> wrong = {{"--stepz", "3"},
                                                        {"--step", "3"},
                                                        {"bare"},

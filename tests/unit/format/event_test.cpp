@@ -148,7 +148,7 @@ TEST_CASE("an empty record is an event without anything", "[format][event]") {
   CHECK(std::holds_alternative<std::monostate>(read->what));
 }
 
-TEST_CASE("who wrote a file is kept", "[format][event]") {
+TEST_CASE("the name of the writer of a file is read back", "[format][event]") {
   const format::event first{1, 0, format::file_version{"brain.Event:2"}, "stepwell"};
   const auto read = format::decode_event(bytes_of(format::encode_event(first)));
   REQUIRE(read.ok());

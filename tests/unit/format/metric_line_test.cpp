@@ -94,7 +94,7 @@ TEST_CASE("a JSON line is an object that other readers read", "[format][metrics]
   CHECK(read.at("wall_time").get<double>() == 1.25);
 }
 
-TEST_CASE("what is no number in JSON is a string, as protobuf spells it, and no value is null", "[format][metrics]") {
+TEST_CASE("NaN and infinities are strings in JSON, as in protobuf, and no value is null", "[format][metrics]") {
   CHECK(nlohmann::json::parse(json({0, 1, "x", text(std::nan(""))})).at("value") == "NaN");
   CHECK(nlohmann::json::parse(json({0, 1, "x", text(infinity)})).at("value") == "Infinity");
   CHECK(nlohmann::json::parse(json({0, 1, "x", text(-infinity)})).at("value") == "-Infinity");

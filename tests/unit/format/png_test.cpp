@@ -112,7 +112,7 @@ TEST_CASE("smooth pictures are smaller than their pixels", "[format][png]") {
   CHECK(format::encode_png(test::bytes_of(pixels), 256, 256, 1)->size() < pixels.size() / 20);
 }
 
-TEST_CASE("what is no picture is refused", "[format][png]") {
+TEST_CASE("an image with an invalid size, channel or level is refused", "[format][png]") {
   const std::string pixels(12, 'x');
   const auto refused = [&](std::uint32_t width, std::uint32_t height, int channels, int level = 6) {
     const auto file = format::encode_png(test::bytes_of(pixels), width, height, channels, level);

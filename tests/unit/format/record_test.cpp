@@ -115,7 +115,7 @@ TEST_CASE("a decoder skips a record with damaged data, and no record with a dama
   CHECK_FALSE(limited.skip());
 }
 
-TEST_CASE("a length is not believed above the limit, even with a good checksum", "[format][record]") {
+TEST_CASE("a length above the limit is rejected, even with a good checksum", "[format][record]") {
   std::string header(12, '\0');
   auto* const at = reinterpret_cast<std::byte*>(header.data());
   for (const std::uint64_t length : {std::uint64_t{1001}, std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{0} - 15}) {

@@ -103,7 +103,7 @@ TEST_CASE("any text survives in a timeline, and one that is not UTF-8 is mended"
   CHECK(events[1].at("args") == json{{"\xef\xbf\xbd", "\xef\xbf\xbd"}});
 }
 
-TEST_CASE("of two arguments of one key a timeline has the last", "[format][chrome_trace]") {
+TEST_CASE("a timeline has the last of two arguments with the same key", "[format][chrome_trace]") {
   const auto text = format::encode_chrome_trace(observed({span("run", 0us, 1us, {{"step", "1"}, {"step", "2"}})}));
   CHECK(text.find("\"1\"") == std::string::npos);
   CHECK(events_of(json::parse(text), "X")[0].at("args") == json{{"step", "2"}});

@@ -104,7 +104,7 @@ TEST_CASE("complex numbers come in pairs, and the last pair is what is repeated"
   CHECK(elements<float>(message) == std::vector<float>{1, 2, 3, 4, 3, 4});
 }
 
-TEST_CASE("one value and a larger shape mean that value everywhere, and none means zero", "[format][summary]") {
+TEST_CASE("one value with a larger shape fills the tensor, and no value means zeros", "[format][summary]") {
   auto message = proto_of(sw::dtype::float32, {2, 3});
   CHECK(elements<float>(message) == std::vector<float>(6, 0.0F));
   message.add_float_val(2.5F);
@@ -217,7 +217,7 @@ TEST_CASE("text that is not UTF-8 is mended, for a reader would refuse the whole
   CHECK(std::get<format::hparams_start>(*again).hparams.at("na\xef\xbf\xbdme") == format::hparam_value("va\xef\xbf\xbdlue"));
 }
 
-TEST_CASE("what is not hyperparameters is refused", "[format][hparams]") {
+TEST_CASE("bytes that are no hyper-parameters are data loss", "[format][hparams]") {
   CHECK(format::decode_hparams({}).error().code == sw::errc::data_loss);
   CHECK(format::decode_hparams(bytes_of("\x0a")).error().code == sw::errc::data_loss);
 }

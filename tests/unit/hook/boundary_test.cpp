@@ -102,7 +102,7 @@ TEST_CASE("closing saves, drains, attends and flushes all, and throws the first 
   CHECK(log.contains(sw::log_level::error, "b-" + at + " fails"));
 }
 
-TEST_CASE("what is thrown while leaving after an error is logged, of whatever type", "[session][boundary]") {
+TEST_CASE("an exception of any type that is thrown during the end after an error is logged", "[session][boundary]") {
   sw::test::log_capture log;
   std::string story;
   counting_model model;
@@ -138,7 +138,7 @@ TEST_CASE("a deadline is as far from now on every clock, and never is never", "[
   CHECK(sw::deadline::never(here).on(there) == sw::clock::time_point::max());
 }
 
-TEST_CASE("what a session starts from is found before hooks begin; where that fails none does", "[session][boundary]") {
+TEST_CASE("the checkpoint to restore is found before hooks begin; if this fails, no hook begins", "[session][boundary]") {
   struct beginning_hook {
     std::string* story;
     void begin() { *story += "begin"; }

@@ -168,7 +168,7 @@ TEST_CASE("a hook that brings a recorder sees what comes after it asked, and the
   CHECK(with.recorder->take().spans.empty());
 }
 
-TEST_CASE("RUN-8 where the caller asks and a hook brings a recorder, both have the whole run", "[session][trace]") {
+TEST_CASE("RUN-8 if the caller requests a trace and a hook has a recorder, both have the whole run", "[session][trace]") {
   parted_model model;
   const test::traced with;
   sw::monitored_session session(model, watcher{}, tracer{with.recorder});
@@ -197,7 +197,7 @@ TEST_CASE("a traced run that fails ends its trace, and the works are told", "[se
   CHECK_FALSE(sw::is_tracing());
 }
 
-TEST_CASE("what a work throws at the end of a trace is a warning", "[session][trace]") {
+TEST_CASE("an exception at the end of a trace is a warning", "[session][trace]") {
   test::log_capture log;
   counting_model model;
   const test::traced with;

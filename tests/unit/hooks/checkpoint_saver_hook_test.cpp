@@ -271,7 +271,7 @@ TEST_CASE("HOOK-CKPT-16 begin, before, after and end, counted; who asks for a st
   CHECK(heard == "begin -begin <0 -<0 >0 ->0 <3 -<3 >3 ->3 <4 -<4 >4 ->4 end4 -end4");
 }
 
-TEST_CASE("HOOK-CKPT-13 nobody asks for a stop after the first save or while the session closes", "[hooks][checkpoint_saver]") {
+TEST_CASE("HOOK-CKPT-13 a listener cannot request a stop after the first save or while the session closes", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
   std::string heard;
   counting_model model;
@@ -328,7 +328,8 @@ TEST_CASE("HOOK-CKPT-16 a listener that throws is heard at the boundary, and sil
   CHECK(notes_in(directory.path(), session_status::checkpoint).size() == 2);
 }
 
-TEST_CASE("HOOK-CKPT-16 a listener that throws before a save silences nobody, and nothing is saved", "[hooks][checkpoint_saver]") {
+TEST_CASE("HOOK-CKPT-16 if a listener throws before a save, the others are still called, and nothing is saved",
+          "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
   std::string heard;
   counting_model model;

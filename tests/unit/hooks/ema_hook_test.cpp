@@ -172,7 +172,7 @@ TEST_CASE("averages that come later start from what was restored, with a warning
   CHECK(values_of(copy) == values_of(trained));
 }
 
-TEST_CASE("while averages are swapped in no run is made", "[hooks][ema]") {
+TEST_CASE("no run is possible while averages are in the place of the model", "[hooks][ema]") {
   wandering_model model;
   sw::monitored_session session(model, sw::ema_hook{model});
   session.run();
@@ -257,7 +257,7 @@ TEST_CASE("a hook that begins again averages afresh", "[hooks][ema]") {
   }
 }
 
-TEST_CASE("what cannot be averaged is refused", "[hooks][ema]") {
+TEST_CASE("variables that cannot be averaged, and invalid options, are refused", "[hooks][ema]") {
   wandering_model model;
   for (const double decay : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK_THROWS_AS((sw::ema_hook{{.decay = decay}, model}), sw::invalid_argument_error);

@@ -52,7 +52,7 @@ TEST_CASE("HOOK-FINAL-1 without final ops, or after an error, there are no value
   CHECK_FALSE(hook.final_ops_values().has_value());
 }
 
-TEST_CASE("HOOK-FINAL-1 nobody steps the model while final ops look at it", "[hooks][final_ops]") {
+TEST_CASE("HOOK-FINAL-1 no other session steps the model while final ops read it", "[hooks][final_ops]") {
   struct shared_raw {
     adding_model& model;
     bool* is_alone;
@@ -76,7 +76,7 @@ TEST_CASE("HOOK-FINAL-1 nobody steps the model while final ops look at it", "[ho
   CHECK_FALSE(is_alone);
 }
 
-TEST_CASE("HOOK-FINAL-1 a hook that begins again has no values of before", "[hooks][final_ops]") {
+TEST_CASE("HOOK-FINAL-1 a hook that begins again has no earlier values", "[hooks][final_ops]") {
   sw::final_ops_hook hook{[](adding_model& m) { return m.weights.size(); }};
   adding_model model;
   {
@@ -88,7 +88,7 @@ TEST_CASE("HOOK-FINAL-1 a hook that begins again has no values of before", "[hoo
   CHECK_FALSE(hook.final_ops_values().has_value());
 }
 
-TEST_CASE("HOOK-FINAL-2 an end of data out of a final op is warned of, and is an error", "[hooks][final_ops]") {
+TEST_CASE("HOOK-FINAL-2 an end of data from a final op causes a warning, and is an error", "[hooks][final_ops]") {
   sw::test::log_capture log;
   adding_model model;
   SECTION("out_of_range_error") {

@@ -59,7 +59,7 @@ struct shared_step_model {
 
 }  // namespace
 
-TEST_CASE("HOOK-WAIT-1 HOOK-WAIT-3 no step to wait for, no wait", "[hooks][waiter]") {
+TEST_CASE("HOOK-WAIT-1 HOOK-WAIT-3 without a step to wait for there is no wait", "[hooks][waiter]") {
   sw::test::log_capture log;
   for (const std::int64_t step : {0, -5}) {
     scripted_session session{.steps = {0}};
@@ -97,7 +97,7 @@ TEST_CASE("HOOK-WAIT-1 between two begins it waits once, also over a recovery", 
   CHECK(session.clock->waits.size() == 2);
 }
 
-TEST_CASE("HOOK-WAIT-2 it says what it waits for, and again whenever more than 1000 steps were made", "[hooks][waiter]") {
+TEST_CASE("HOOK-WAIT-2 the step is logged when the wait begins, and after each further 1000 steps", "[hooks][waiter]") {
   sw::test::log_capture log;
   scripted_session session{.steps = {0, 1000, 1001, 1500, 2001, 2002, 5000}};
   sw::global_step_waiter_hook hook{{.wait_until_step = 5000}};
@@ -110,7 +110,7 @@ TEST_CASE("HOOK-WAIT-2 it says what it waits for, and again whenever more than 1
                                           "Waiting for global step 5000 before starting training. Current step is 2002."});
 }
 
-TEST_CASE("HOOK-WAIT-4 the wait can have a limit, which is kept to the moment", "[hooks][waiter]") {
+TEST_CASE("HOOK-WAIT-4 the wait can have a limit, and ends exactly then", "[hooks][waiter]") {
   sw::test::log_capture log;
   scripted_session session{.steps = {7}};
   sw::global_step_waiter_hook hook{{.wait_until_step = 1000, .max_wait_secs = 1.25}};

@@ -106,7 +106,7 @@ TEST_CASE("D-14 hooks learn the step from the run itself: none makes a run of it
   CHECK(log.count(sw::log_level::warning) == 0);
 }
 
-TEST_CASE("HOOK-NAN-3 the value is looked at in every run, whatever the caller wants of it", "[hooks]") {
+TEST_CASE("HOOK-NAN-3 the value is checked in every run, independently of the caller's fetches", "[hooks]") {
   striding_model model;
   int looked = 0;
   sw::monitored_session session(model, sw::nan_tensor_hook{[&](float value) {

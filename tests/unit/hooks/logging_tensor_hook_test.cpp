@@ -52,7 +52,7 @@ lines lines_of_runs(Hook hook, std::int64_t runs) {
 
 }  // namespace
 
-TEST_CASE("HOOK-LOG-1 exactly one period, and a sane one, or only at the end", "[hooks][logging]") {
+TEST_CASE("HOOK-LOG-1 exactly one valid period must be given, or logging only at the end", "[hooks][logging]") {
   const auto loss = sw::tag("loss", &adding_model::result::loss);
   CHECK_THROWS_WITH((sw::logging_tensor_hook{{}, loss}),
                     ContainsSubstring("exactly one of every_n_iter and every_n_secs must be provided"));
@@ -97,7 +97,7 @@ TEST_CASE("HOOK-LOG-3 a hook that begins again starts afresh", "[hooks][logging]
   }
 }
 
-TEST_CASE("HOOK-LOG-3 nothing of a session before is logged at the end of one that made no run", "[hooks][logging]") {
+TEST_CASE("HOOK-LOG-3 a session without a run logs no values of an earlier session at its end", "[hooks][logging]") {
   sw::test::log_capture log;
   sw::logging_tensor_hook hook{{.at_end = true}, sw::tag("loss", &adding_model::result::loss)};
   for (const std::int64_t runs : {1, 0}) {

@@ -72,7 +72,7 @@ TEST_CASE("a loop goes back to the newest checkpoint and past the batch that did
   CHECK(sw::test::newest_in(rig.directory.path()).model.sum == rig.fragile.sum);
 }
 
-TEST_CASE("or it goes back and changes the model, and takes the same batches again", "[hooks][rollback]") {
+TEST_CASE("a rollback may change the model, and repeats the same batches", "[hooks][rollback]") {
   const sw::test::log_capture log;
   rollback_rig rig;
   rig.fragile.bad_batch = 6;

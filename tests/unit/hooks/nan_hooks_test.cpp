@@ -87,7 +87,7 @@ TEST_CASE("D-7 a tensor whose adapter gives the elements alone is watched withou
   CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, as_tensor}, infinity));  // the message shows the tensor
 }
 
-TEST_CASE("HOOK-NAN-1 a loss that is no number ends training with nan_loss_error", "[hooks][nan]") {
+TEST_CASE("HOOK-NAN-1 a NaN loss ends training with nan_loss_error", "[hooks][nan]") {
   sw::test::log_capture log;
   echo_model model;
   sw::monitored_session session(model, sw::nan_tensor_hook{&echo_model::result::loss});

@@ -157,7 +157,7 @@ TEST_CASE("HOOK-PROF-2 the hook opens the event file that the directory has in t
   CHECK_THROWS_AS((sw::profiler_hook{{.save_steps = 2, .output_dir = known->path()}}), sw::error);  // the path is not a directory
 }
 
-TEST_CASE("HOOK-PROF-3 a due run is asked to be traced in full, others are not asked anything", "[hooks][profiler]") {
+TEST_CASE("HOOK-PROF-3 the hook requests a full trace for a due run, and nothing for others", "[hooks][profiler]") {
   using enum sw::trace_level;
   const profiler_rig rig;
   timed_model model;

@@ -155,7 +155,7 @@ TEST_CASE("colours and Unicode are used only if wanted", "[hooks][progress]") {
   CHECK_FALSE(terminal.has_wrapped());
 }
 
-TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks][progress]") {
+TEST_CASE("without a terminal, plain lines come at intervals", "[hooks][progress]") {
   const auto out = plain_lines_of(40, &adding_model::result::loss);
   CHECK(out ==
         "step 10/40   25%  loss 55  1 steps/s  0:10  ETA 0:30\n"
@@ -165,7 +165,7 @@ TEST_CASE("where there is no terminal, a plain line comes now and then", "[hooks
         "finished at step 40: 40 steps in 0:40, loss 820\n");
 }
 
-TEST_CASE("where there is no terminal, a plain line comes every ten seconds unless line_every is given", "[hooks][progress]") {
+TEST_CASE("without a terminal, a plain line comes every ten seconds unless line_every is given", "[hooks][progress]") {
   std::string out;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;

@@ -58,7 +58,7 @@ TEST_CASE("HOOK-CNT-1, D-8 a period must be above zero; both given, seconds are 
   CHECK(log.contains(sw::log_level::warning, "both every_n_secs and every_n_steps"));
 }
 
-TEST_CASE("HOOK-CNT-1 unless a period is said it is 100 steps", "[hooks][step_counter]") {
+TEST_CASE("HOOK-CNT-1 the period is 100 steps unless one is given", "[hooks][step_counter]") {
   CHECK(rates({}, {}, 201, 1s) == expected{{101, 1.0f}, {201, 1.0f}});
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("HOOK-CNT-4 the first trigger only starts the clock", "[hooks][step_co
   CHECK(rates({}, {.every_n_secs = 0.1}, 3, 200ms) == expected{{2, 5.0f}, {3, 5.0f}});
 }
 
-TEST_CASE("HOOK-CNT-4 several steps a run are counted as what they are", "[hooks][step_counter]") {
+TEST_CASE("HOOK-CNT-4 several steps of one run are counted as several", "[hooks][step_counter]") {
   CHECK(rates({.stride = 5}, {.every_n_steps = 10}, 5, 1s) == expected{{15, 5.0f}, {25, 5.0f}});
   CHECK(rates({.stride = 5}, {.every_n_steps = 5}, 5, 1s) == expected{{10, 5.0f}, {15, 5.0f}, {20, 5.0f}, {25, 5.0f}});
   CHECK(rates({.stride = 10}, {.every_n_steps = 5}, 5, 1s) == expected{{20, 10.0f}, {30, 10.0f}, {40, 10.0f}, {50, 10.0f}});
@@ -109,7 +109,7 @@ TEST_CASE("the rate is logged at most once in ten seconds, or each time with log
   CHECK(log.count(sw::log_level::info) == 14);
 }
 
-TEST_CASE("HOOK-CNT-5 a step that stands still is warned of, five times a process, and one that goes on is not", "[hooks][step_counter]") {
+TEST_CASE("HOOK-CNT-5 a step that does not increase causes five warnings for each process", "[hooks][step_counter]") {
   sw::test::log_capture log;
   const auto warnings = [&] {
     const auto all = log.messages();

@@ -337,7 +337,7 @@ TEST_CASE("HOOK-SUM pictures and histograms may be tensors of ours, and views", 
   CHECK(std::get<sw::format::histogram_value>(tagged_in(directory.path(), "of_view")[0].second.value).max == 2);
 }
 
-TEST_CASE("HOOK-SUM a picture of strings is refused, saying what it is", "[hooks][summary_saver]") {
+TEST_CASE("HOOK-SUM an image of strings is refused with its type", "[hooks][summary_saver]") {
   struct writer_model {
     sw::tensor words{sw::dtype::string, {2, 2}};
     float sum = 0;
@@ -351,7 +351,7 @@ TEST_CASE("HOOK-SUM a picture of strings is refused, saying what it is", "[hooks
   CHECK_THROWS_AS(session.run(), sw::invalid_argument_error);
 }
 
-TEST_CASE("HOOK-SUM hparams stand once in a file, whoever says them again", "[hooks][summary_saver]") {
+TEST_CASE("HOOK-SUM hyper-parameters are written once to a file", "[hooks][summary_saver]") {
   const temporary_directory directory;
   sw::test::log_capture log;
   const sw::format::hparam_map settings = {{"batch_size", 32}, {"optimiser", "adam"}, {"nesterov", false}};
@@ -378,7 +378,7 @@ TEST_CASE("HOOK-SUM hparams stand once in a file, whoever says them again", "[ho
   CHECK(log.contains(sw::log_level::warning, "are already in its event file"));
 }
 
-TEST_CASE("HOOK-SUM-6 a writer of somebody else's is flushed at the end, not closed", "[hooks][summary_saver]") {
+TEST_CASE("HOOK-SUM-6 a writer of the caller is flushed at the end, not closed", "[hooks][summary_saver]") {
   const temporary_directory directory;
   const auto writer = std::make_shared<sw::summary::writer>(directory.path());
   counting_model model;
@@ -390,7 +390,7 @@ TEST_CASE("HOOK-SUM-6 a writer of somebody else's is flushed at the end, not clo
   CHECK(scalars_in(directory.path(), "count").size() == 1);
 }
 
-TEST_CASE("HOOK-SUM what is no picture is refused, saying what it is", "[hooks][summary_saver]") {
+TEST_CASE("HOOK-SUM a value that is no image is refused with its type", "[hooks][summary_saver]") {
   const temporary_directory directory;
   rich_model model;
   model.picture.sizes = {4};

@@ -25,7 +25,7 @@ namespace sw = stepwell;
 namespace io = stepwell::io;
 using namespace stepwell::test;
 
-TEST_CASE("what is appended is written in order, and is safe once flush returns", "[io][byte_queue]") {
+TEST_CASE("bytes are written in order, and are durable when flush returns", "[io][byte_queue]") {
   small_queue on;
   CHECK(on.queue.append(bytes("one ")).ok());
   CHECK(on.queue.append(bytes("two")).ok());
@@ -64,7 +64,7 @@ TEST_CASE("a frame that throws leaves nothing in the queue", "[io][byte_queue]")
   CHECK(on.disk.text() == "ok");
 }
 
-TEST_CASE("nothing is written before enough waits or somebody flushes", "[io][byte_queue]") {
+TEST_CASE("nothing is written before enough bytes wait or flush is called", "[io][byte_queue]") {
   small_queue on(6);
   CHECK(on.queue.append(bytes("12345")).ok());
   on.threads->join();  // if the writer had been posted, it would have run now
@@ -155,7 +155,7 @@ TEST_CASE("a failed sync is a failure, and is not tried again", "[io][byte_queue
   CHECK_FALSE(on.queue.close().ok());
 }
 
-TEST_CASE("what was safe before a failure stays flushed", "[io][byte_queue]") {
+TEST_CASE("bytes that were durable before a failure stay flushed", "[io][byte_queue]") {
   small_queue on;
   CHECK(on.queue.append(bytes("safe")).ok());
   CHECK(on.queue.flush().ok());

@@ -47,7 +47,7 @@ TEST_CASE("a lock held in this process is refused, naming this process", "[io][f
   CHECK(second.error().message.find("this process") != std::string::npos);
 }
 
-TEST_CASE("a lock can be taken again once it is let go, and then names nobody", "[io][file_lock]") {
+TEST_CASE("a lock can be taken again after its release, and then names no process", "[io][file_lock]") {
   const temporary_directory directory;
   const auto files = io::posix_file_system();
   { CHECK(files->lock(directory / "lock").ok()); }

@@ -144,7 +144,7 @@ TEST_CASE("a rename replaces, and a removed file is gone", "[io][file_system]") 
                                         "spelling, and that neither the file nor its directory was removed (not_found)");
 }
 
-TEST_CASE("what is known of a file is its size and when it was changed", "[io][file_system]") {
+TEST_CASE("the status of a file has its size and the time of its last change", "[io][file_system]") {
   const temporary_directory directory;
   CHECK((*files->open(directory / "a", io::open_mode::create_new))->write_at(0, bytes("12345")).ok());
   const auto about = files->stat(directory / "a");
@@ -163,7 +163,7 @@ TEST_CASE("two names of one directory have the same canonical path", "[io][file_
   CHECK(files->canonical(directory / "nothing").error().code == sw::errc::not_found);
 }
 
-TEST_CASE("a full disk is reported as such, with what was tried", "[io][file]") {
+TEST_CASE("a full disk is reported with the operation that failed", "[io][file]") {
   const int descriptor = ::open("/dev/full", O_RDWR | O_CLOEXEC);
   if (descriptor < 0) {
     WARN("skipped: /dev/full cannot be opened here");

@@ -99,7 +99,7 @@ TEST_CASE("a signal that was reported to all its watches has its default disposi
   ::raise(SIGURG);  // no effect by default
 }
 
-TEST_CASE("what the program arranged is back when the last watch is gone", "[io][signals]") {
+TEST_CASE("the program's own handler of a signal is restored when the last watch is destroyed", "[io][signals]") {
   const handler how = GENERATE(SIG_DFL, SIG_IGN, handler(program_handler));
   const arranged mine(SIGURG, how);
   const bool is_told = GENERATE(false, true);
@@ -135,7 +135,7 @@ TEST_CASE("a signal is heard by the watch or by the program, never by nobody", "
   }
 }
 
-TEST_CASE("what is no signal, or cannot be caught, is refused, and nothing is changed", "[io][signals]") {
+TEST_CASE("a number that is no signal, or cannot be caught, is refused, and nothing is changed", "[io][signals]") {
   const int bad = GENERATE(SIGKILL, -1, 1000);
   const auto refused = signal_watch::start({SIGURG, bad}, [](int) {});
   REQUIRE_FALSE(refused);

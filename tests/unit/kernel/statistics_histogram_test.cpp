@@ -90,13 +90,13 @@ TEST_CASE("equal buckets reach from the least value to exactly the greatest", "[
   CHECK(thirds.buckets.back().right == 0.7);
 }
 
-TEST_CASE("of no values there are k rows of zeros", "[kernel][histogram]") {
+TEST_CASE("a histogram without values has k rows of zeros", "[kernel][histogram]") {
   const auto made = kernel::make_equal_histogram(std::span<const float>(), 30);
   REQUIRE(made.buckets.size() == 30);
   for (const auto& row : made.buckets) { CHECK((row.left == 0 && row.right == 0 && row.count == 0)); }
 }
 
-TEST_CASE("of equal values every row stands there and the last holds all", "[kernel][histogram]") {
+TEST_CASE("a histogram of equal values has every row, and the last one holds all values", "[kernel][histogram]") {
   const std::vector<float> values(7, 2.5F);
   const auto made = kernel::make_equal_histogram(std::span<const float>(values), 4);
   for (std::size_t i = 0; i < 4; ++i) {

@@ -72,7 +72,7 @@ TEMPLATE_TEST_CASE("NaN and infinities are counted apart, wherever they stand", 
   CHECK(seen.sum == 0);
 }
 
-TEST_CASE("of no values the least is the greatest double and the greatest the lowest", "[kernel][moments]") {
+TEST_CASE("without values, the least is the greatest double and the greatest is the lowest", "[kernel][moments]") {
   const auto seen = kernel::moments(std::span<const float>());
   CHECK(seen.min == std::numeric_limits<double>::max());
   CHECK(seen.max == std::numeric_limits<double>::lowest());

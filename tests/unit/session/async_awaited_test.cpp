@@ -66,7 +66,7 @@ struct fetching_hook {
 
 }  // namespace
 
-TEST_CASE("a model that is awaited and its hooks live the life of blocking ones, call by call", "[session][async][awaited]") {
+TEST_CASE("an awaited model and its hooks have the same calls as blocking ones", "[session][async][awaited]") {
   const auto failures = GENERATE(std::multiset<std::int64_t>{}, std::multiset<std::int64_t>{3}, std::multiset<std::int64_t>{1, 4, 4});
   const bool has_compute = GENERATE(false, true);
   log_capture log;
@@ -85,7 +85,7 @@ TEST_CASE("a model that is awaited and its hooks live the life of blocking ones,
   CHECK(newest_in(rig.directory.path()).step == 5);
 }
 
-TEST_CASE("what a hook fetches of an awaited step comes to after_run", "[session][async][awaited]") {
+TEST_CASE("after_run receives the values that the hook fetches of an awaited step", "[session][async][awaited]") {
   awaited_rig rig;
   std::vector<float> losses;
   ending_source source{4};

@@ -202,7 +202,7 @@ TEST_CASE("a step on another executor that is under way when it is cancelled is 
   CHECK(step->global_step == 2);
 }
 
-TEST_CASE("abandoning asks no source anything: it may be gone before the session", "[session][async][abandon]") {
+TEST_CASE("abandoning calls no source, which may be destroyed before the session", "[session][async][abandon]") {
   struct telling_source : ending_source {
     int* asked = nullptr;
 

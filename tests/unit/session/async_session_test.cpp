@@ -261,7 +261,7 @@ TEST_CASE("a stop ends the awaited loop, whoever asks", "[session][async]") {
   CHECK(other.stop_reason().text == "enough");
 }
 
-TEST_CASE("what fails is thrown where it is awaited, and a close throws the first failure of an end", "[session][async]") {
+TEST_CASE("a failure is thrown where it is awaited, and a close throws the first failure of an end", "[session][async]") {
   log_capture log;
   async_rig rig;
   ending_source source;

@@ -52,7 +52,7 @@ asio::awaitable<std::vector<std::int64_t>> life_of_erased(erased& session, endin
 
 }  // namespace
 
-TEST_CASE("STEP-1 STEP-2 STEP-3 an awaited step function gets a context, and what it returns is returned", "[session][async][step_fn]") {
+TEST_CASE("STEP-1 STEP-2 STEP-3 an awaited step function gets a context, and its result is returned", "[session][async][step_fn]") {
   async_rig rig;
   story_type story;
   auto session = rig.async(0, {&story});

@@ -103,7 +103,8 @@ TEST_CASE("CLOSE-1 close ends the hooks in order, saves, finishes I/O, joins thr
   CHECK(story == story_type{"end a", "end b", "save", "drain", "flush", "raw closed"});
 }
 
-TEST_CASE("CLOSE-2 CLOSE-8 D-20 an end that throws: the others are ended, all is closed, the first failure comes out", "[session][close]") {
+TEST_CASE("CLOSE-2 CLOSE-8 D-20 if an end throws, the other hooks are ended, all is closed, and the first failure is thrown",
+          "[session][close]") {
   sw::test::log_capture log;
   adding_model model;
   story_type story;
@@ -171,8 +172,7 @@ TEST_CASE("CLOSE-5 a recoverable failure of the body is none of the session's", 
   CHECK(std::ranges::count(story, "end 0") == 0);
 }
 
-TEST_CASE("CLOSE-6 CLOSE-7 what a thread reported comes out of the with-block, end of data too, after hooks were ended",
-          "[session][with]") {
+TEST_CASE("CLOSE-6 CLOSE-7 with() throws the failure of a thread, also an end of data, after it has ended the hooks", "[session][with]") {
   sw::test::log_capture log;
   adding_model model;
   story_type story;
@@ -187,7 +187,7 @@ TEST_CASE("CLOSE-6 CLOSE-7 what a thread reported comes out of the with-block, e
   CHECK(session.should_stop());
 }
 
-TEST_CASE("CLOSE-8 PORT-4 D-23 the body's exception is thrown, and what closing throws after it is logged", "[session][with]") {
+TEST_CASE("CLOSE-8 PORT-4 D-23 the body's exception is thrown, and a later exception of the close is logged", "[session][with]") {
   sw::test::log_capture log;
   adding_model model;
   story_type story;
@@ -200,7 +200,7 @@ TEST_CASE("CLOSE-8 PORT-4 D-23 the body's exception is thrown, and what closing 
   CHECK(std::ranges::count(story, "end a") == 0);
 }
 
-TEST_CASE("CLOSE-8 a quiet end of the body does not hide what closing throws", "[session][with]") {
+TEST_CASE("CLOSE-8 a quiet end of the body does not hide an exception of the close", "[session][with]") {
   sw::test::log_capture log;
   adding_model model;
   story_type story;
@@ -218,7 +218,7 @@ TEST_CASE("CLOSE-9 a plain close after a failed run ends the hooks", "[session][
   CHECK(story.back() == "end 0");
 }
 
-TEST_CASE("CLOSE-10 D-17 a session that is dropped is closed; what closing throws is logged", "[session][close]") {
+TEST_CASE("CLOSE-10 D-17 a session that is dropped is closed, and an exception of the close is logged", "[session][close]") {
   sw::test::log_capture log;
   adding_model model;
   story_type story;
@@ -246,8 +246,7 @@ TEST_CASE("CLOSE-11 after leaving there is no run, whichever way it was left", "
   CHECK(model.sum == 0);
 }
 
-TEST_CASE("CLOSE-1 REC-3 a failure that may pass is closed over: what a thread reported is logged, what end threw is thrown",
-          "[session][close]") {
+TEST_CASE("CLOSE-1 REC-3 a close logs the transient failure of a thread, and throws that of an end", "[session][close]") {
   sw::test::log_capture log;
   adding_model model;
   sw::monitored_session session(at_once(), model, coordinator_hook{});

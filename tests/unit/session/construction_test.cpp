@@ -100,7 +100,8 @@ TEST_CASE("MON-1 a session is made of a creator, or a model which then is its ow
   CHECK(by_model.run() == 1);
 }
 
-TEST_CASE("MON-2 hooks begin, the session is made ready, then hooks hear of it; in the order of the hooks", "[session][construction]") {
+TEST_CASE("MON-2 hooks begin, the session is made ready, then after_create_session is called, in the order of the hooks",
+          "[session][construction]") {
   two_part_model model;
   sw::monitored_session session(sw::chief_session_creator{model}, telling_hook{&model.story, "a"}, telling_hook{&model.story, "b"});
   CHECK(model.story == "a.begin b.begin init local_init a.created b.created");
@@ -124,7 +125,7 @@ TEST_CASE("MON-2 no exception is taken for a clean stop by the threads of a sess
   CHECK_THROWS_AS(session.close(), sw::out_of_range_error);
 }
 
-TEST_CASE("MON-3 a begin that fails ends the construction, and no hook hears of anything more", "[session][construction]") {
+TEST_CASE("MON-3 a begin that fails ends the construction, and no hook is called afterwards", "[session][construction]") {
   two_part_model model;
   const auto message = message_of<std::runtime_error>([&] {
     const sw::monitored_session session(sw::chief_session_creator{model}, telling_hook{&model.story, "a"}, failing_hook{"begin"},
@@ -179,7 +180,7 @@ TEST_CASE("MON-8 threads that a hook starts with the session's coordinator are j
   CHECK(*session.hook<waiting_thread_hook>().story == "thread1 ended ");
 }
 
-TEST_CASE("MON-8 they are joined at a recovery too, and the hook may start them anew", "[session][construction]") {
+TEST_CASE("MON-8 threads of a hook are joined at a recovery, and the hook may start them again", "[session][construction]") {
   sw::test::log_capture log;
   counting_model model;
   sw::monitored_session session(quick(std::make_shared<sw::manual_clock>()), model, waiting_thread_hook{}, aborts_once{});
@@ -190,7 +191,7 @@ TEST_CASE("MON-8 they are joined at a recovery too, and the hook may start them 
   CHECK(*session.hook<waiting_thread_hook>().story == "thread1 ended thread2 ended ");
 }
 
-TEST_CASE("MON-8 what they report comes out of the session", "[session][construction]") {
+TEST_CASE("MON-8 the session throws the failures that threads of a hook report", "[session][construction]") {
   sw::test::log_capture log;
   counting_model model;
   sw::monitored_session session(model, waiting_thread_hook{.failure = std::make_exception_ptr(std::runtime_error("the disk is full"))});

@@ -81,7 +81,7 @@ TEST_CASE("without a master a session is alone, and costs and waits for nothing"
   CHECK(raw.global_step() == 2);
 }
 
-TEST_CASE("a master that is none is refused when the session is made", "[session][master]") {
+TEST_CASE("an invalid master is refused when the session is made", "[session][master]") {
   counting_model model;
   CHECK_THROWS_AS(sw::monitored_session(chief_of(model, "grpc://somewhere")), sw::invalid_argument_error);
 }
@@ -217,7 +217,7 @@ TEST_CASE("a chief that is closed leaves the model to its workers, and a new one
   CHECK(worker.metrics().recoveries == 1);
 }
 
-TEST_CASE("sessions over other models cannot sit at one master", "[session][master]") {
+TEST_CASE("sessions over different models cannot share a master", "[session][master]") {
   shared_model model;
   shared_model other;
   counting_model of_another_type;
@@ -261,7 +261,7 @@ TEST_CASE("steps of a model that says so are done together", "[session][master][
   CHECK(chief.global_step() == 2);
 }
 
-TEST_CASE("while the state is copied nobody steps", "[session][master][threads]") {
+TEST_CASE("no session steps while the state is copied", "[session][master][threads]") {
   shared_model model;
   sw::monitored_session chief(settings_on(held()), chief_of(model, master));
   sw::monitored_session worker(settings_on(held()), worker_of(model, master));

@@ -33,7 +33,7 @@ static_assert(sw::training_session<decltype(rig::session)>);
 
 }  // namespace
 
-TEST_CASE("SING-1 SING-2 what may pass reaches the caller, and the session can be used afterwards", "[session][singular]") {
+TEST_CASE("SING-1 SING-2 a transient failure is thrown to the caller, and the session can be used afterwards", "[session][singular]") {
   rig now;
   now.model.before = [fails = true](std::int64_t) mutable {
     if (std::exchange(fails, false)) { throw sw::unavailable_error("not yet"); }
@@ -51,7 +51,7 @@ TEST_CASE("SING-3 the raw session is there until the session is closed", "[sessi
   CHECK_THROWS_AS(now.session.raw_session(), sw::failed_precondition_error);
 }
 
-TEST_CASE("SING-4 should_stop throws what a thread reported, and so does a loop", "[session][singular]") {
+TEST_CASE("SING-4 should_stop throws the failure of a thread, and so does a loop", "[session][singular]") {
   rig now;
   now.session.run(1);
   now.threads->request_stop(std::make_exception_ptr(sw::unknown_error("a thread failed")));

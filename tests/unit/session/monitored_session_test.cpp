@@ -204,7 +204,7 @@ TEST_CASE("a step that throws adds nothing to the global step, and the source ke
   CHECK(session.global_step() == 5);
 }
 
-TEST_CASE("CLOSE-9 hooks hear of a failed run, and end all the same at a plain close", "[session][close]") {
+TEST_CASE("CLOSE-9 on_error is called after a failed run, and a plain close still ends the hooks", "[session][close]") {
   adding_model model;
   std::vector<std::string> story;
   model.before = [](std::int64_t) { throw std::runtime_error("no"); };
@@ -214,7 +214,7 @@ TEST_CASE("CLOSE-9 hooks hear of a failed run, and end all the same at a plain c
   CHECK(story == std::vector<std::string>{"begin", "create 0", "before 0", "error", "end 0"});
 }
 
-TEST_CASE("CLOSE-5 D-17 a session left by an exception ends no hook but tells each", "[session][close]") {
+TEST_CASE("CLOSE-5 D-17 a session left by an exception ends no hook, but calls on_error of each", "[session][close]") {
   adding_model model;
   std::vector<std::string> story;
   try {
@@ -231,7 +231,7 @@ TEST_CASE("D-17 CLOSE-10 a session dropped without close ends its hooks", "[sess
   CHECK(story == std::vector<std::string>{"begin", "create 0", "end 0"});
 }
 
-TEST_CASE("a moved session goes on, and so do its steps", "[session]") {
+TEST_CASE("a moved session continues, and so do its steps", "[session]") {
   adding_model model;
   std::vector<std::string> story;
   sw::monitored_session first(model, recording_hook{&story});

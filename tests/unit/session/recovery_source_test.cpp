@@ -116,7 +116,7 @@ TEST_CASE("REC-2 in a loop the batch is dropped, and the source goes back with t
   CHECK(same(rig.model, model_after(5)));
 }
 
-TEST_CASE("REC-9 without a checkpoint a source goes back to where it stood when it came into use", "[session][recovery]") {
+TEST_CASE("REC-9 without a checkpoint a source returns to its position at its first use", "[session][recovery]") {
   adding_model model;
   model.before = failing_batches{{13}};
   sw::monitored_session session(at_once(), model);
@@ -293,7 +293,7 @@ TEST_CASE("a batch after the other is left out, as often as the policy has attem
   CHECK(session.should_stop());
 }
 
-TEST_CASE("where there is no batch to leave out, the failure is thrown once the state is restored", "[session][rollback]") {
+TEST_CASE("if there is no batch to leave out, the failure is thrown after the state is restored", "[session][rollback]") {
   recovery_rig rig;
   sw::test::log_capture log;
   auto session = rig.start_saving_every(1, rollback_hook{.at = 3, .asked = {.why = "bad", .skip_batch = true}});
@@ -310,7 +310,7 @@ TEST_CASE("where there is no batch to leave out, the failure is thrown once the 
   CHECK(same(rig.model, model_after(3)));
 }
 
-TEST_CASE("where there is no source at all, a batch cannot be left out", "[session][rollback]") {
+TEST_CASE("without a source, a batch cannot be left out", "[session][rollback]") {
   counting_model model;
   sw::monitored_session session(at_once(), model, picky_hook{2, 1});
   const auto loop = [&] {

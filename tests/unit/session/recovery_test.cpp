@@ -150,7 +150,7 @@ TEST_CASE("REC-2 arguments that a step uses up are given once, and their failure
   CHECK(model.eaten == 6);
 }
 
-TEST_CASE("REC-3 hooks may fail in a way that may pass: before and after a run, and when a session is created", "[session][recovery]") {
+TEST_CASE("REC-3 transient failures of hooks are recovered from: before and after a run, and at a creation", "[session][recovery]") {
   const auto point = GENERATE(std::string("before_run"), std::string("after_run"), std::string("after_create_session"));
   sw::test::log_capture log;
   adding_model model;
@@ -165,7 +165,7 @@ TEST_CASE("REC-3 hooks may fail in a way that may pass: before and after a run, 
   CHECK(std::ranges::count(story, "end 1") == 1);
 }
 
-TEST_CASE("REC-3 what begin or end throw is not recovered from", "[session][recovery]") {
+TEST_CASE("REC-3 exceptions of begin and end are not recovered from", "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;
   CHECK_THROWS_AS(sw::monitored_session(at_once(), model, tripping_hook{"begin"}), sw::unavailable_error);
@@ -225,7 +225,7 @@ TEST_CASE("REC-3 REC-5 a first creation that is tried again starts from the chec
   CHECK(std::ranges::count(story, "init_op") == 0);
 }
 
-TEST_CASE("REC-6 REC-7 what a recovery does again, and what it does not", "[session][recovery]") {
+TEST_CASE("REC-6 REC-7 a recovery repeats some of the work of the first creation, and not the rest", "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;
   story_type story;
@@ -275,7 +275,7 @@ TEST_CASE("REC-7 a hook's own counters go on, unless they are its saved state", 
   CHECK(session.hook<saved_counter>().runs == 1);  // restored to the state of step 0, then one run
 }
 
-TEST_CASE("REC-9 without a checkpoint the session goes back to what the model held at the start", "[session][recovery]") {
+TEST_CASE("REC-9 without a checkpoint the session returns to the initial state of the model", "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;
   model.sum = 40;
@@ -299,7 +299,8 @@ TEST_CASE("REC-9 without a checkpoint a scaffold initialises anew", "[session][r
   CHECK(model.sum == 103);
 }
 
-TEST_CASE("REC-9 where nothing was kept and nothing initialises, recovery says so and names what to give", "[session][recovery]") {
+TEST_CASE("REC-9 without a kept state and a function that initialises, the error of the recovery names the options to give",
+          "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;
   fail_at(model, {1});
@@ -324,7 +325,7 @@ TEST_CASE("REC-10 with a checkpoint at every step the same call does the step it
   CHECK(newest_in(rig.directory.path()).step == 3);
 }
 
-TEST_CASE("REC-11 hooks see what is repeated; the state does not have it twice", "[session][recovery]") {
+TEST_CASE("REC-11 hooks see repeated steps, and the state has them once", "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;
   story_type story;

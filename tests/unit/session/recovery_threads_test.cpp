@@ -59,7 +59,7 @@ struct stopping_hook {
 
 }  // namespace
 
-TEST_CASE("WRAP-2 WRAP-3 should_stop is true once closed, or once somebody asked", "[session][recovery]") {
+TEST_CASE("WRAP-2 WRAP-3 should_stop is true after the close, or after a stop was requested", "[session][recovery]") {
   adding_model model;
   {
     sw::monitored_session session(at_once(), model, stopping_hook{1});
@@ -140,7 +140,7 @@ TEST_CASE("WRAP-5 when a run fails, a thread's failure that may pass is the root
   CHECK(session.hook<coordinator_hook>().creations == 2);
 }
 
-TEST_CASE("WRAP-5 without recovery that root is what is thrown", "[session][recovery]") {
+TEST_CASE("WRAP-5 without recovery, the failure of the thread is thrown", "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;
   auto settings = at_once();
@@ -177,7 +177,7 @@ TEST_CASE("WRAP-5 after any other failure of a thread, the run fails with its ow
   if (is_reported) { CHECK_THROWS_WITH(session.close(), "the thread's"); }
 }
 
-TEST_CASE("WRAP-6 a run that fails asks nobody to stop", "[session][recovery]") {
+TEST_CASE("WRAP-6 a run that fails does not request a stop", "[session][recovery]") {
   adding_model model;
   model.before = failing<std::runtime_error>(1);
   sw::monitored_session session(at_once(), model, coordinator_hook{});
@@ -187,7 +187,7 @@ TEST_CASE("WRAP-6 a run that fails asks nobody to stop", "[session][recovery]") 
   CHECK_NOTHROW(session.run(std::int64_t{1}));
 }
 
-TEST_CASE("WRAP-1 WRAP-7 REC-3 the raw session is closed whatever happens, and what that throws is logged", "[session][close]") {
+TEST_CASE("WRAP-1 WRAP-7 REC-3 the raw session is closed in any case, and an exception of this is logged", "[session][close]") {
   sw::test::log_capture log;
   adding_model model;
   story_type story;
@@ -229,7 +229,7 @@ TEST_CASE("a raw session that was given is closed once, by whoever closes the se
   CHECK(story == story_type{"raw closed"});
 }
 
-TEST_CASE("WRAP-7 CLOSE-12 close asks threads to stop and waits; one that does not come is only logged", "[session][close]") {
+TEST_CASE("WRAP-7 CLOSE-12 close requests the threads to stop and waits; a thread that does not end is only logged", "[session][close]") {
   sw::test::log_capture log;
   adding_model model;
   const auto clock = std::make_shared<sw::manual_clock>();
@@ -253,7 +253,7 @@ TEST_CASE("WRAP-7 CLOSE-12 close asks threads to stop and waits; one that does n
   ended->get_future().wait();
 }
 
-TEST_CASE("WRAP-8 threads are not joined after a run, and a stop they ask for throws nothing out of it", "[session][recovery]") {
+TEST_CASE("WRAP-8 threads are not joined after a run, and a stop that they request throws nothing", "[session][recovery]") {
   adding_model model;
   std::promise<void> may_end;
   sw::monitored_session session(at_once(), model, coordinator_hook{});
@@ -316,7 +316,7 @@ TEST_CASE("REC-4 a thread's failure that will not pass ends the call instead of 
   CHECK_NOTHROW(session.close());  // it was thrown once already
 }
 
-TEST_CASE("REC-8 D-12 a stop asked for just before a recovery is kept", "[session][recovery]") {
+TEST_CASE("REC-8 D-12 a stop that was requested just before a recovery is kept", "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;
   const auto by = GENERATE(std::string("hook"), std::string("thread"), std::string("caller"));

@@ -119,7 +119,7 @@ struct listening_session {
 
 }  // namespace
 
-TEST_CASE("RUN-2 RUN-3 RUN-10 one context a call; before_run and after_run of every hook, in order", "[session][run]") {
+TEST_CASE("RUN-2 RUN-3 RUN-10 a run has one context, and calls before_run and after_run of every hook in order", "[session][run]") {
   rated_model model;
   std::vector<const void*> seen;
   sw::monitored_session session(model, sees_context{&seen}, sees_context_too{{&seen}});
@@ -159,7 +159,7 @@ TEST_CASE("RUN-5 a fed member of the batch is fed in a copy", "[session][run]") 
   CHECK(given.weight == 1);
 }
 
-TEST_CASE("RUN-4 what the caller fetches is read while what was fed still stands", "[session][run]") {
+TEST_CASE("RUN-4 the values of the caller are read before fed members get their own values back", "[session][run]") {
   rated_model model;
   sw::monitored_session session(model);
   const auto [rate] = session.run(sw::fetch(&rated_model::rate), sw::feed(&rated_model::rate, 5.0f), batch{1});
@@ -193,7 +193,7 @@ TEST_CASE("RUN-5 a feed whose key is a null pointer is refused before the step",
   CHECK(session.run(batch{}).rate_seen == 1);
 }
 
-TEST_CASE("RUN-6 RUN-13 where feeds clash nothing runs, and no hook sees an end", "[session][run]") {
+TEST_CASE("RUN-6 RUN-13 if two feeds conflict, nothing runs, and after_run is not called", "[session][run]") {
   rated_model model;
   std::vector<std::string> log;
   sw::monitored_session session(model, log_of_calls{&log, "first"}, feeds_rate{1}, feeds_rate_too{{2}});
@@ -223,7 +223,8 @@ TEST_CASE("RUN-7 options are merged: the greater number, and a flag that either 
   CHECK(seen.report_tensor_allocations_upon_oom == true);
 }
 
-TEST_CASE("D-10 the caller's options stay as they are, what nobody says stays unsaid, and no time-out outlasts any", "[session][run]") {
+TEST_CASE("D-10 the caller's options stay unchanged, unset options stay unset, and a run without a time-out has no limit",
+          "[session][run]") {
   rated_model model;
   sw::run_options seen;
   const sw::run_options callers{.timeout_in_ms = 0, .inter_op_thread_pool = -1};
@@ -236,7 +237,7 @@ TEST_CASE("D-10 the caller's options stay as they are, what nobody says stays un
   CHECK_FALSE(seen.output_partition_graphs);
 }
 
-TEST_CASE("RUN-8 all who watch a run share one metadata, the caller's where there is one", "[session][run]") {
+TEST_CASE("RUN-8 all hooks of a run share one metadata object, that of the caller if there is one", "[session][run]") {
   rated_model model;
   sw::run_options seen;
   const sw::run_metadata* first = nullptr;

@@ -155,7 +155,7 @@ TEST_CASE("a session that never recovers gives snapshots, too", "[session][snaps
   CHECK(session.snapshot().step() == 1);
 }
 
-TEST_CASE("a snapshot at a master is taken between the steps of all who sit there", "[session][snapshot]") {
+TEST_CASE("a snapshot of a shared model is taken between the steps of all its sessions", "[session][snapshot]") {
   log_capture log;
   shared_model model;
   const auto clock = std::make_shared<sw::manual_clock>();

@@ -39,7 +39,7 @@ sw::session_settings at_once() { return {.retry = {.initial_backoff = 0}}; }
 
 }  // namespace
 
-TEST_CASE("STEP-1 STEP-2 STEP-3 a step function gets a context, and what it returns is returned", "[session][step_fn]") {
+TEST_CASE("STEP-1 STEP-2 STEP-3 a step function gets a context, and its result is returned", "[session][step_fn]") {
   adding_model model;
   int before = 0;
   int after = 0;
@@ -107,7 +107,7 @@ TEST_CASE("STEP-7 a run with hooks that fails repeats the step function, not its
   CHECK(session.global_step() == 1);
 }
 
-TEST_CASE("STEP-8 D-11 a repeated step function gets the raw session of now", "[session][step_fn]") {
+TEST_CASE("STEP-8 D-11 a repeated step function gets the current raw session", "[session][step_fn]") {
   struct numbered_session : sw::model_session<adding_model> {
     int number;
     numbered_session(adding_model& model, int n) : sw::model_session<adding_model>(model), number(n) {}

@@ -142,7 +142,7 @@ TEST_CASE("a lock file of a metric file that links to another file is refused, a
   CHECK(file_text(other) == "two years of work");
 }
 
-TEST_CASE("one writer a file at a time", "[summary][metrics]") {
+TEST_CASE("a metric file has one writer at a time", "[summary][metrics]") {
   const desk with;
   {
     summary::csv_writer csv(with.path, with.options());

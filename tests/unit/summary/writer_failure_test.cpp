@@ -60,7 +60,7 @@ TEST_CASE("EVT-7 a full disk is thrown once from the next add, then the writer o
   CHECK_NOTHROW(writer.close());
 }
 
-TEST_CASE("EVT-7 a failure nobody met yet is thrown from flush, or from close", "[summary][writer]") {
+TEST_CASE("EVT-7 a failure that was not thrown yet is thrown by flush or by close", "[summary][writer]") {
   failing_desk with;
   summary::writer flushed(with.directory.path(), with.options);
   summary::writer closed(with.directory.path(), with.options);
@@ -140,7 +140,7 @@ TEST_CASE("a directory that cannot be written is an error at construction", "[su
   CHECK_THROWS_AS(summary::writer(with.directory.path(), with.options), sw::resource_exhausted_error);
 }
 
-TEST_CASE("what was flushed before a failure is whole", "[summary][writer]") {
+TEST_CASE("records that were flushed before a failure are whole", "[summary][writer]") {
   failing_desk with;
   summary::writer writer(with.directory.path(), with.options);
   writer.add_scalar("loss", 1, 1);

@@ -105,7 +105,7 @@ TEST_CASE("EVT-9 a failed write comes out of the next add of run metadata, once"
   CHECK(log.contains(sw::log_level::warning, "after a failed write"));
 }
 
-TEST_CASE("what the writer's task does lands in the trace of who added, or asked for the flush", "[summary][writer]") {
+TEST_CASE("the work of the writer's task is in the trace of the thread that added, or requested the flush", "[summary][writer]") {
   const desk with;
   const test::traced timeline;
   summary::writer writer(with.directory.path(), with.options);

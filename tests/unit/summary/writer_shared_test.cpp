@@ -14,7 +14,7 @@ namespace summary = stepwell::summary;
 namespace test = stepwell::test;
 using summary::writer;
 
-TEST_CASE("EVT-12 all who ask for the writer of a directory get the same, by whatever name", "[summary][shared]") {
+TEST_CASE("EVT-12 all names of a directory lead to the same writer", "[summary][shared]") {
   const test::temporary_directory directory;
   const auto first = writer::shared(directory.path() + "/run");
   std::filesystem::create_directory_symlink(directory.path() + "/run", directory.path() + "/link");
@@ -48,7 +48,7 @@ TEST_CASE("a closed shared writer is replaced", "[summary][shared]") {
   CHECK(writer::shared(directory.path()) == second);
 }
 
-TEST_CASE("a metric file that comes later than the shared writer is told to get nothing", "[summary][shared][metrics]") {
+TEST_CASE("a metric file that is given after the shared writer was made causes a warning, and gets nothing", "[summary][shared][metrics]") {
   const test::temporary_directory directory;
   const test::log_capture log;
   summary::writer_options options;

@@ -126,7 +126,7 @@ TEST_CASE("histograms are TF1's in the old style and thirty equal buckets in the
   CHECK(std::get<sw::tensor>(test::values_of(again)[0].value).shape() == sw::tensor_shape{30, 3});
 }
 
-TEST_CASE("what is not finite is left out of a histogram, and said once a tag", "[summary][writer]") {
+TEST_CASE("values that are not finite are left out of a histogram, with one warning for each tag", "[summary][writer]") {
   const desk with;
   const test::log_capture log;
   const std::vector<float> values{1, std::numeric_limits<float>::quiet_NaN()};
@@ -225,7 +225,7 @@ TEST_CASE("a tag that is not UTF-8 is mended, so that readers take the event", "
   }
 }
 
-TEST_CASE("EVT-6 flush returns when all that was added is in the file", "[summary][writer]") {
+TEST_CASE("EVT-6 flush returns when all added events are in the file", "[summary][writer]") {
   const desk with;
   summary::writer writer(with.directory.path(), with.options());
   for (int step = 1; step <= 100; ++step) { writer.add_scalar("loss", step, step); }
@@ -262,7 +262,7 @@ TEST_CASE("with a period of nothing every event is flushed", "[summary][writer]"
   }
 }
 
-TEST_CASE("EVT-1 a queue far smaller than what is added blocks and loses nothing", "[summary][writer]") {
+TEST_CASE("EVT-1 a queue that is far smaller than the added events blocks and loses nothing", "[summary][writer]") {
   const desk with;
   auto options = with.options(format::summary_style::tensor);
   options.max_queue_bytes = 200;
@@ -349,7 +349,7 @@ TEST_CASE("EVT-6, D-9 a later writer never touches an earlier one's file", "[sum
   for (const auto& path : paths) { CHECK(test::events_of(path).size() == 2); }
 }
 
-TEST_CASE("EVT-2 a suffix ends the name, and must not lead elsewhere", "[summary][writer]") {
+TEST_CASE("EVT-2 a suffix ends the name, and must not contain a path", "[summary][writer]") {
   const desk with;
   auto options = with.options();
   options.filename_suffix = ".eval";

@@ -238,7 +238,7 @@ TEST_CASE("a training session whose server does not answer closes with a message
   CHECK(::stub_wait_for_sessions(before) == 1);
 }
 
-TEST_CASE("what servers prepare for a run ends within twice the time-out, because TensorFlow's own time-out is only for the run",
+TEST_CASE("the preparation of a run by servers ends within twice the time-out, because TensorFlow's own time-out is only for the run",
           "[tensorflow][server]") {
   listener stopped(true);
   auto graph = stub_graph();

@@ -32,7 +32,7 @@ TEST_CASE("COORD-5 a thread registered after the join began is left to the next 
   CHECK_THROWS_WITH(on.threads.join({.stop_grace_period = 0s}), ContainsSubstring("still running: late"));
 }
 
-TEST_CASE("COORD-5 a thread that somebody else started is joined while its mark lives", "[session][coordinator]") {
+TEST_CASE("COORD-5 a thread that other code started is joined during the lifetime of its mark", "[session][coordinator]") {
   rig on;
   int done = 0;
   sw::thread_mark mark("reader");
@@ -54,7 +54,7 @@ TEST_CASE("COORD-5 a thread that somebody else started is joined while its mark 
   CHECK_FALSE(seen.is_alive());
 }
 
-TEST_CASE("COORD-6 join waits until its threads end, and asks nobody to stop", "[session][coordinator]") {
+TEST_CASE("COORD-6 join waits until its threads end, and does not request a stop", "[session][coordinator]") {
   rig on;
   auto first = on.start_stubborn("first");
   auto second = on.start_stubborn("second");
@@ -111,7 +111,7 @@ TEST_CASE("COORD-6 stragglers to be ignored are named in a log line only", "[ses
   slow.join();
 }
 
-TEST_CASE("COORD-6 the failure wins over stragglers, which are logged", "[session][coordinator]") {
+TEST_CASE("COORD-6 the failure is thrown, and stragglers are logged", "[session][coordinator]") {
   const log_capture log;
   rig on;
   const auto slow = on.start_stubborn("slow");
@@ -122,7 +122,7 @@ TEST_CASE("COORD-6 the failure wins over stragglers, which are logged", "[sessio
   slow.join();
 }
 
-TEST_CASE("COORD-6 join takes further threads, also such as are registered", "[session][coordinator]") {
+TEST_CASE("COORD-6 join accepts further threads, also registered ones", "[session][coordinator]") {
   rig on;
   sw::thread_mark mine("mine");
   const auto registered = on.start_stubborn("registered");
@@ -142,7 +142,7 @@ TEST_CASE("COORD-6 a thread that was never started is not waited for", "[session
   CHECK_NOTHROW(threads.join());
 }
 
-TEST_CASE("COORD-6 what a straggler throws is logged, and does not reach a stop that came after", "[session][coordinator]") {
+TEST_CASE("COORD-6 an exception of a straggler is logged, and does not affect a later stop", "[session][coordinator]") {
   const log_capture log;
   rig on;
   const auto slow = on.threads.start_thread("slow", [&](std::stop_token stop) {
@@ -159,7 +159,7 @@ TEST_CASE("COORD-6 what a straggler throws is logged, and does not reach a stop 
   CHECK(log.contains(sw::log_level::error, "\"slow\" ended with: an old failure"));
 }
 
-TEST_CASE("COORD-7 COORD-8 the failure stays: a second join and a look at it throw it again", "[session][coordinator]") {
+TEST_CASE("COORD-7 COORD-8 a second join and a query throw the failure again", "[session][coordinator]") {
   sw::coordinator threads;
   CHECK_NOTHROW(threads.raise_requested_exception());
   CHECK_FALSE(threads.joined());

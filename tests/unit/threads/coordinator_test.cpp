@@ -73,7 +73,7 @@ TEST_CASE("COORD-2 a clean stop does not hide a later failure (D-16)", "[session
   CHECK(threads.suppressed().empty());
 }
 
-TEST_CASE("COORD-2 after the join a failure is thrown to who reports it, and not recorded", "[session][coordinator]") {
+TEST_CASE("COORD-2 a failure that is reported after the join is thrown to the reporter, and not recorded", "[session][coordinator]") {
   sw::coordinator threads;
   threads.join();
   CHECK(threads.joined());
@@ -85,7 +85,7 @@ TEST_CASE("COORD-2 after the join a failure is thrown to who reports it, and not
   CHECK(threads.should_stop());
 }
 
-TEST_CASE("COORD-3 waiting for a stop tells whether there was one in time", "[session][coordinator]") {
+TEST_CASE("COORD-3 wait_for_stop returns whether a stop came in time", "[session][coordinator]") {
   rig on;
   auto waited = std::async(std::launch::async, [&] { return on.threads.wait_for_stop(on.time->now() + 5s); });
   REQUIRE(on.time->wait_for_pending(1));
@@ -102,7 +102,7 @@ TEST_CASE("COORD-3 waiting for a stop tells whether there was one in time", "[se
   CHECK(on.threads.wait_for_stop(on.time->now()));
 }
 
-TEST_CASE("COORD-4 a cleared stop leaves a coordinator as new, at the same address", "[session][coordinator]") {
+TEST_CASE("COORD-4 a coordinator whose stop was cleared is like a new one, at the same address", "[session][coordinator]") {
   sw::coordinator threads;
   const auto before = threads.get_token();
   threads.request_stop(failing("first"));
@@ -133,7 +133,7 @@ TEST_CASE("COORD-4 threads stay registered when a stop is cleared", "[session][c
   thread.join();
 }
 
-TEST_CASE("COORD-4 who waits for a stop hears of it even if it is cleared at once", "[session][coordinator]") {
+TEST_CASE("COORD-4 a wait for a stop ends even if the stop is cleared at once", "[session][coordinator]") {
   rig on;
   auto waited = std::async(std::launch::async, [&] { return on.threads.wait_for_stop(on.time->now() + 5s); });
   REQUIRE(on.time->wait_for_pending(1));
@@ -142,7 +142,7 @@ TEST_CASE("COORD-4 who waits for a stop hears of it even if it is cleared at onc
   CHECK(waited.get());
 }
 
-TEST_CASE("COORD-9 stop_on_exception reports what is thrown, and lets it go no further", "[session][coordinator]") {
+TEST_CASE("COORD-9 stop_on_exception reports an exception, and does not pass it on", "[session][coordinator]") {
   sw::coordinator threads;
   threads.stop_on_exception([] {});
   CHECK_FALSE(threads.should_stop());
@@ -153,7 +153,7 @@ TEST_CASE("COORD-9 stop_on_exception reports what is thrown, and lets it go no f
   CHECK_THROWS_WITH(threads.join(), "inside");
 }
 
-TEST_CASE("COORD-9 what a thread of the coordinator throws stops the others", "[session][coordinator]") {
+TEST_CASE("COORD-9 an exception of a thread of the coordinator stops the others", "[session][coordinator]") {
   rig on;
   bool is_told = false;
   on.threads.start_thread("waits", [&](std::stop_token) {

@@ -74,7 +74,7 @@ TEST_CASE("a thread is started once, and has something to do", "[session][coordi
   CHECK_THROWS_AS(sw::coordinated_thread("empty", nullptr), sw::invalid_argument_error);
 }
 
-TEST_CASE("a thread of nobody's ends alone when it throws", "[session][coordinated_thread]") {
+TEST_CASE("a thread without a coordinator ends alone when it throws", "[session][coordinated_thread]") {
   const log_capture log;
   bool is_told = false;
   sw::coordinated_thread thread("alone", [] { throw std::runtime_error("lost"); });

@@ -86,7 +86,7 @@ TEST_CASE("QR-1 a runner without operations, functions or closing exceptions is 
   CHECK(sw::queue_runner(queue, {{"ends", end}}).name() == "bare");
 }
 
-TEST_CASE("QR-1 QR-5 the end of the input closes the queue, and the coordinator hears nothing", "[session][queue_runner]") {
+TEST_CASE("QR-1 QR-5 the end of the input closes the queue, and is not reported to the coordinator", "[session][queue_runner]") {
   rig on;
   sw::queue_runner runner(on.queue, {sw::enqueue_from(on.queue, one_to_five)});
   const auto made = runner.create_threads(&on.session, &on.threads, true);
@@ -122,7 +122,7 @@ TEST_CASE("QR-1 operations to close and to cancel may be given, and what they th
   CHECK_FALSE(on.queue.is_closed());
 }
 
-TEST_CASE("QR-1 which exceptions tell of the end can be chosen", "[session][queue_runner]") {
+TEST_CASE("QR-1 the exceptions that mean the end of the input can be chosen", "[session][queue_runner]") {
   rig on;
   sw::queue_runner runner(on.queue, {{"ends", [](std::stop_token) { throw sw::aborted_error("that was all"); }}},
                           {.queue_closed = {sw::errc::aborted}});
@@ -131,7 +131,7 @@ TEST_CASE("QR-1 which exceptions tell of the end can be chosen", "[session][queu
   CHECK_FALSE(on.threads.should_stop());
 }
 
-TEST_CASE("QR-2 one thread for each operation, and one that closes on a stop", "[session][queue_runner]") {
+TEST_CASE("QR-2 there is one thread for each operation, and one that closes the queue after a stop", "[session][queue_runner]") {
   rig on;
   sw::queue_runner runner(on.queue, {on.endless("read"), on.endless("make")});
   auto made = runner.create_threads(&on.session, &on.threads);
@@ -213,7 +213,7 @@ TEST_CASE("QR-3 a failure without a coordinator is logged and kept", "[session][
   CHECK(runner.exceptions_raised().empty());
 }
 
-TEST_CASE("QR-4 a stop sends blocked producers home, and that is no failure", "[session][queue_runner]") {
+TEST_CASE("QR-4 a stop ends blocked producers, which is no failure", "[session][queue_runner]") {
   rig on;
   sw::queue_runner runner(on.queue, {on.endless("one"), on.endless("two")});
   const auto made = runner.create_threads(&on.session, &on.threads, true);

@@ -123,7 +123,7 @@ TEST_CASE("bash completes a name with spaces as one word", "[tool][command_line]
   CHECK(sw::test::file_text(directory / "words") == "my other run\nmy run\n");
 }
 
-TEST_CASE("what the library logs goes to the error stream of the command", "[tool][command_line]") {
+TEST_CASE("messages of the library are on the error stream of the command", "[tool][command_line]") {
   const sw::test::temporary_directory directory;
   std::filesystem::create_directory(directory / "checkpoint");  // makes the state file unreadable
   CHECK(run_tool({"inspect", directory.path()}).how == exit_code::unreadable);
@@ -147,7 +147,7 @@ TEST_CASE("names are shown without bytes that a terminal would obey", "[tool][te
   CHECK(tool::printable("\xff\xc2\x9b") == "\\xff\\xc2\\x9b");
 }
 
-TEST_CASE("JSON says what it has no word for as texts, and escapes what a terminal would obey", "[tool][text]") {
+TEST_CASE("JSON has texts for NaN and infinities, and escapes control characters", "[tool][text]") {
   using limits = std::numeric_limits<double>;
   std::ostringstream out;
   tool::json_document document(out);

@@ -405,7 +405,7 @@ TEST_CASE("many records that cannot be decoded are reported by a few messages an
   CHECK_THAT(said.err, ContainsSubstring("1000 records could not be read"));
 }
 
-TEST_CASE("CSV of events has no cell that spreadsheets read as a formula", "[tool][events]") {
+TEST_CASE("the CSV of events has no cell that spreadsheets read as a formula", "[tool][events]") {
   const tool_rig rig{.files = files_of({{"run/events.out.tfevents.1", scalar("=1+1", -2, 3)}})};
   CHECK_THAT(rig.run({"events", "run", "--csv"}).out, ContainsSubstring(",\"3\",\"'=1+1\",\"scalar\",\"-2\"\n"));
 }

@@ -155,7 +155,7 @@ TEST_CASE("tensors of many pieces, in slices, and without elements are exported 
   CHECK(number_at<float>(sliced, 8) == 2);
 }
 
-TEST_CASE("of a damaged checkpoint nothing is exported, and an older export stays", "[tool][export]") {
+TEST_CASE("nothing of a damaged checkpoint is exported, and an older export stays", "[tool][export]") {
   const temporary_directory directory;
   float w = 1;
   sw::checkpoint_writer writer(directory / "m");

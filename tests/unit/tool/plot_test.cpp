@@ -63,7 +63,7 @@ TEST_CASE("braille dots draw lines finer than letters", "[tool][plot]") {
   CHECK(said.out.find('\x1b') == std::string::npos);      // colours are only for terminals
 }
 
-TEST_CASE("what a run wrote and later went back behind is not drawn", "[tool][plot]") {
+TEST_CASE("plot does not draw values of steps that were rolled back", "[tool][plot]") {
   const temporary_directory directory;
   write_losses(directory.path(), 1, 100);
   write_losses(directory.path(), 51, 60, 2);

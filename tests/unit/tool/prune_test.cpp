@@ -120,7 +120,7 @@ TEST_CASE("prune keeps the newest whole checkpoint, though damaged ones are newe
   CHECK(run.shop.steps() == "3 4 5");  // damaged checkpoints are neither counted nor deleted
 }
 
-TEST_CASE("where no checkpoint is whole prune deletes nothing, leftovers neither", "[tool][prune]") {
+TEST_CASE("prune deletes nothing, not even leftovers, if no checkpoint is whole", "[tool][prune]") {
   const pruned_run run;
   for (int step = 1; step <= 5; ++step) {
     sw::test::write_file_text(run.shop.directory / ("model.ckpt-" + std::to_string(step) + ".index"), "no index");

@@ -139,7 +139,7 @@ TEST_CASE("training goes on while a snapshot is evaluated, and does not change w
   CHECK(rig.model.sum == 15);
 }
 
-TEST_CASE("what an evaluation returns is written with the step of its snapshot", "[training][async][evaluate]") {
+TEST_CASE("the result of an evaluation is written with the step of its snapshot", "[training][async][evaluate]") {
   const temporary_directory directory;
   asio::io_context loop;
   const auto events = std::make_shared<sw::summary::writer>(directory.path());

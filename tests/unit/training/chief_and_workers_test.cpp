@@ -108,7 +108,7 @@ TEST_CASE("D-3 workers wait until the chief has made the model ready, and are wo
   CHECK(chief.global_step() == count);
 }
 
-TEST_CASE("a worker cannot roll back what is its chief's, and says whom to ask", "[training][master]") {
+TEST_CASE("a worker cannot roll back, and the error says that the chief can", "[training][master]") {
   sw::test::log_capture log;
   shared_model model;
   const auto clock = std::make_shared<sw::manual_clock>();
@@ -240,7 +240,7 @@ TEST_CASE("an application that stops ends a worker's wait for its chief", "[trai
   CHECK(message.find("a stop was requested") != std::string::npos);
 }
 
-TEST_CASE("HOOK-STOP-8 the count of steps is everybody's, and each session may overshoot by the step in flight", "[training][master]") {
+TEST_CASE("HOOK-STOP-8 all sessions share the count of steps, and each may overshoot by the step that it has begun", "[training][master]") {
   shared_model model;
   constexpr int count = 3;
   constexpr int last = 200;

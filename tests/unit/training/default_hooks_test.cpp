@@ -41,7 +41,7 @@ void run_three(adding_model& model, const std::string& checkpoint_dir, const std
 
 }  // namespace
 
-TEST_CASE("CREATE-1 what nobody says has TensorFlow's defaults", "[training]") {
+TEST_CASE("CREATE-1 options that are not given have TensorFlow's defaults", "[training]") {
   const adding_options said_nothing;
   CHECK(said_nothing.checkpoint_dir.empty());
   CHECK(said_nothing.summary_dir.empty());
@@ -65,7 +65,7 @@ TEST_CASE("CREATE-1 what nobody says has TensorFlow's defaults", "[training]") {
   CHECK(rates == std::map<std::int64_t, float>{{101, 1.0f}, {201, 1.0f}});
 }
 
-TEST_CASE("CREATE-2, D-8 a summary every 100 steps, unless one of the two periods is said", "[training]") {
+TEST_CASE("CREATE-2, D-8 summaries are written every 100 steps, unless one of the two periods is given", "[training]") {
   struct row {
     sw::setting<std::int64_t> steps;
     sw::setting<sw::seconds_value> secs;
@@ -99,7 +99,7 @@ TEST_CASE("a worker may be given metrics and no place for event files, since it 
   CHECK_FALSE(sw::detail::session_defaults(of_worker).saver(false).is_on());
 }
 
-TEST_CASE("CREATE-3 a checkpoint every 600 seconds, unless one of the two periods is said", "[training]") {
+TEST_CASE("CREATE-3 a checkpoint is saved every 600 seconds, unless one of the two periods is given", "[training]") {
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
@@ -117,7 +117,7 @@ TEST_CASE("CREATE-3 a checkpoint every 600 seconds, unless one of the two period
   CHECK(saved_after(1s, 1) == steps{0, 152, 154});
 }
 
-TEST_CASE("CREATE-9 event files go where the checkpoints are, unless a summary_dir is said", "[training]") {
+TEST_CASE("CREATE-9 event files are beside the checkpoints, unless a summary_dir is given", "[training]") {
   const temporary_directory directory;
   adding_model model;
   run_three(model, directory / "both", "");

@@ -149,7 +149,7 @@ TEST_CASE("two savers on one directory are refused, under whatever name it goes"
   CHECK(session.hook<sw::checkpoint_saver_hook>().saver().latest()->step == 0);
 }
 
-TEST_CASE("HOOK-CKPT-16 listeners hear before and after each save, and may ask to stop", "[training]") {
+TEST_CASE("HOOK-CKPT-16 listeners are called before and after each save, and may request a stop", "[training]") {
   struct listener final : sw::checkpoint_saver_listener {
     int begins = 0, before_runs = 0, afters = 0, ends = 0;
     bool ask_for_stop = false;

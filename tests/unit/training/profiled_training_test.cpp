@@ -46,7 +46,7 @@ TEST_CASE("the timeline of a step that saves shows the copy, and at the end the 
   CHECK(rig.steps() == "0 2");
 }
 
-TEST_CASE("what is still being written when a timeline is belongs to the next one", "[training][profiler]") {
+TEST_CASE("a write that has not ended when a timeline is written is in the next one", "[training][profiler]") {
   test::session_rig rig;
   test::gate gate;
   const auto profiler = rig.directory / "profile";

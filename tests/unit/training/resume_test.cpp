@@ -15,7 +15,7 @@ namespace sw = stepwell;
 using namespace std::chrono_literals;
 using namespace sw::test;
 
-TEST_CASE("CREATE-13 a second run goes on where the first one stood, source and all", "[training]") {
+TEST_CASE("CREATE-13 a second run continues at the state of the first one, with the position of the source", "[training]") {
   const temporary_directory directory;
   adding_model first;
   train_until(first, directory.path(), 5);

@@ -29,7 +29,7 @@ struct named_hook {
 
 }  // namespace
 
-TEST_CASE("CREATE-6 one scaffold serves the creator and the hooks; none given is one with its defaults", "[training][roles]") {
+TEST_CASE("CREATE-6 the creator and the hooks share one scaffold, which has its defaults if none is given", "[training][roles]") {
   const sw::test::log_capture log;
   session_rig rig;
   int inits = 0;
@@ -53,7 +53,7 @@ TEST_CASE("CREATE-6 one scaffold serves the creator and the hooks; none given is
   CHECK(std::filesystem::exists(rig.directory.path() + "/other.ckpt-1.index"));
 }
 
-TEST_CASE("CREATE-6 what scaffold and options both give is refused by name", "[training][roles]") {
+TEST_CASE("CREATE-6 an option that scaffold and options both give is refused by name", "[training][roles]") {
   session_rig rig;
   auto options = rig.options();
   options.summary = [](sw::summary::writer&, const adding_model::result&, const adding_model&, std::int64_t) {};

@@ -156,7 +156,7 @@ TEST_CASE("a signal during a recovery ends it, and what was restored is not save
   CHECK(session.metrics().saves == 2);
 }
 
-TEST_CASE("what cannot be caught, and a grace without a signal, are refused", "[training][signals]") {
+TEST_CASE("signals that cannot be caught, and a grace without a signal, are refused", "[training][signals]") {
   session_rig rig;
   auto options = rig.options();
   options.stop_on = {SIGKILL};
