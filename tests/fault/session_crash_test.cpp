@@ -49,7 +49,7 @@ bool same_bits(const adding_model& a, const adding_model& b) {
 
 }  // namespace
 
-TEST_CASE("stopped at any operation, a run goes on and ends as one never disturbed", "[fault][session][crash]") {
+TEST_CASE("a run that was stopped at any operation ends like one that was not", "[fault][session][crash]") {
   sw::test::log_capture log;
   const bool loses_power = GENERATE(false, true);
   session_rig whole;

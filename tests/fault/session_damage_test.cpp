@@ -79,7 +79,7 @@ void make_run(const std::string& directory) {
 
 }  // namespace
 
-TEST_CASE("when the newest is damaged, training goes on from the one before and says so", "[fault][session][damage]") {
+TEST_CASE("if the newest checkpoint is damaged, training continues from the previous one with a warning", "[fault][session][damage]") {
   for (const auto& [name, inflict] : all_kinds()) {
     CAPTURE(name);
     const temporary_directory directory;

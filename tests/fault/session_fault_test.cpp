@@ -74,7 +74,8 @@ std::uint64_t operations_in(const session_rig& rig) {
 
 }  // namespace
 
-TEST_CASE("a disk full at any operation of a save is told at the next boundary, and the one before is intact", "[fault][session]") {
+TEST_CASE("a full disk at any operation of a save is an error at the next boundary, and the previous checkpoint is intact",
+          "[fault][session]") {
   sw::test::log_capture log;
   std::uint64_t failed_saves = 0;
   for (std::uint64_t number = 1;; ++number) {
@@ -113,7 +114,7 @@ TEST_CASE("a disk full at any operation of a save is told at the next boundary, 
   CHECK(failed_saves > 10);
 }
 
-TEST_CASE("a disk that stays full: told at the boundary and again by close; the one before is intact", "[fault][session]") {
+TEST_CASE("a disk that stays full is an error at the boundary and again of close; the previous checkpoint is intact", "[fault][session]") {
   sw::test::log_capture log;
   session_rig rig;
   {
@@ -134,7 +135,7 @@ TEST_CASE("a disk that stays full: told at the boundary and again by close; the 
   CHECK_FALSE(has_temporary_files(rig.directory.path()));
 }
 
-TEST_CASE("a disk full at the last save only is told by close", "[fault][session]") {
+TEST_CASE("a disk that is full at the last save is an error of close", "[fault][session]") {
   session_rig rig;
   auto session = rig.start();
   wait_for_saves(session);
@@ -144,7 +145,7 @@ TEST_CASE("a disk full at the last save only is told by close", "[fault][session
   session.close();  // a second close does nothing
 }
 
-TEST_CASE("a failure told by close does not prevent the last save", "[fault][session]") {
+TEST_CASE("a failure that close throws does not prevent the last save", "[fault][session]") {
   session_rig rig;
   auto session = rig.start();
   wait_for_saves(session);
@@ -155,7 +156,7 @@ TEST_CASE("a failure told by close does not prevent the last save", "[fault][ses
   CHECK(rig.steps() == "0 2");
 }
 
-TEST_CASE("HOOK-CKPT-15 under warn a full disk is logged, training goes on, and a later save works", "[fault][session]") {
+TEST_CASE("HOOK-CKPT-15 under warn a full disk is logged, training continues, and a later save works", "[fault][session]") {
   sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();
@@ -210,7 +211,7 @@ TEST_CASE("a read-only directory is refused at construction, saying what to do",
   CHECK(sw::test::contents_of(rig.directory.path()).empty());
 }
 
-TEST_CASE("a directory that becomes read-only is told at the next boundary", "[fault][session]") {
+TEST_CASE("a directory that becomes read-only is an error at the next boundary", "[fault][session]") {
   const auto errno_value = GENERATE(EACCES, EROFS);
   session_rig rig;
   auto session = rig.start();
@@ -244,7 +245,7 @@ TEST_CASE("a directory that may really not be written: the same errors", "[fault
   CHECK(rig.steps() == "0 3");
 }
 
-TEST_CASE("a directory removed under way is told at the next boundary; made again, a new session starts", "[fault][session]") {
+TEST_CASE("a removed directory is an error at the next boundary; after it is made again, a new session starts", "[fault][session]") {
   sw::test::log_capture log;
   session_rig rig;
   const auto inside = rig.directory / "run";
@@ -269,7 +270,7 @@ TEST_CASE("a directory removed under way is told at the next boundary; made agai
   CHECK(sw::test::steps_in(inside) == "0 2 4");
 }
 
-TEST_CASE("an event file that cannot be written is told once, at the next boundary", "[fault][session]") {
+TEST_CASE("an event file that cannot be written is an error once, at the next boundary", "[fault][session]") {
   sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();

@@ -19,7 +19,7 @@ struct options {
 static_assert(!std::is_convertible_v<const char*, sw::setting<std::int64_t>>);
 }  // namespace
 
-TEST_CASE("a setting that nobody said is the default and has no value", "[base][setting]") {
+TEST_CASE("a setting that was not given is the default and has no value", "[base][setting]") {
   const options given;
   CHECK(given.secs.is_default());
   CHECK_FALSE(given.secs.enabled());

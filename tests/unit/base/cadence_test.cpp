@@ -111,7 +111,7 @@ TEST_CASE("a period too long for any clock never passes", "[base][cadence]") {
   CHECK_FALSE(timer.should_trigger_for_step(6));
 }
 
-TEST_CASE("HOOK-TIMER-4: an update tells seconds and steps since the one before, the first tells nothing", "[base][cadence]") {
+TEST_CASE("HOOK-TIMER-4: an update returns seconds and steps since the previous one; the first returns nothing", "[base][cadence]") {
   const auto clock = std::make_shared<sw::manual_clock>();
   for (const bool in_steps : {true, false}) {
     const auto period = in_steps ? sw::cadence{.every_steps = 10} : sw::cadence{.every_secs = 10s};
@@ -125,7 +125,7 @@ TEST_CASE("HOOK-TIMER-4: an update tells seconds and steps since the one before,
   }
 }
 
-TEST_CASE("HOOK-TIMER-5: the last triggered step is told, and reset forgets it", "[base][cadence]") {
+TEST_CASE("HOOK-TIMER-5: the last triggered step is known until the reset", "[base][cadence]") {
   const auto clock = std::make_shared<sw::manual_clock>();
   for (const bool in_steps : {true, false}) {
     const auto period = in_steps ? sw::cadence{.every_steps = 10} : sw::cadence{.every_secs = 10s};

@@ -198,7 +198,7 @@ TEST_CASE("a waiting thread counts as pending, and time wakes it", "[base][clock
   CHECK(clock.pending() == 0);
 }
 
-TEST_CASE("a notified thread goes on without time moving, and leaves no alarm behind", "[base][clock]") {
+TEST_CASE("a notified thread continues at the same time, and leaves no alarm behind", "[base][clock]") {
   sw::manual_clock clock;
   const auto start = clock.now();
   waiter waits(clock, start + 5s);

@@ -55,7 +55,7 @@ TEST_CASE("random bits change with the seed, the stream and the index, high halv
   CHECK(seen.size() == 9);
 }
 
-TEST_CASE("a stream goes on where its saved state stood", "[base][random]") {
+TEST_CASE("a stream continues at its saved state", "[base][random]") {
   sw::random_stream stream(3, 4);
   for (int i = 0; i < 10; ++i) { (void)stream(); }
   CHECK(stream.position() == 10);

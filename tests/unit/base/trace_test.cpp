@@ -131,7 +131,7 @@ TEST_CASE("a recorder that is full counts what it loses, and has room again once
   CHECK(small->take().lost == 0);
 }
 
-TEST_CASE("threads record at once and nothing is lost, also while somebody takes", "[base][trace]") {
+TEST_CASE("threads record at once and nothing is lost, also while the spans are taken", "[base][trace]") {
   constexpr int threads = 4;
   constexpr int spans = 500;
   const test::traced with;
@@ -153,7 +153,7 @@ TEST_CASE("threads record at once and nothing is lost, also while somebody takes
   CHECK_FALSE(sw::is_tracing());
 }
 
-TEST_CASE("a place among the spans stays the same, whoever takes what is before it", "[base][trace]") {
+TEST_CASE("a position among the spans stays the same if spans before it are taken", "[base][trace]") {
   const test::traced with;
   const auto add = [&](const char* name) { const sw::trace_span span(with.recorder, name); };
   add("a");

@@ -401,7 +401,7 @@ TEST_CASE("a slice with other numbers of strings than its bytes have is data los
   if (claimed >= 1000) { CHECK_THROWS_WITH(reader.read("s"), ContainsSubstring("it has fewer bytes than strings")); }
 }
 
-TEST_CASE("a variant, or a dtype nobody knows, does not spoil the rest", "[checkpoint][reader]") {
+TEST_CASE("the other tensors are read beside a variant or an unknown dtype", "[checkpoint][reader]") {
   const temporary_directory directory;
   write_tiny(directory / "m");
   write_index(directory / "m", {}, {{"v", {.dtype = sw::dtype::variant, .shape = {}, .size = 3, .slices = {}}}});

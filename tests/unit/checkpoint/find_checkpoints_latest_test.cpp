@@ -121,7 +121,7 @@ TEST_CASE("a state file that names only what is gone is a claim, and an error", 
   CHECK_THROWS_AS(newest(directory), sw::data_loss_error);
 }
 
-TEST_CASE("STATE-4, D-4 a state file that cannot be believed is passed over with a warning", "[checkpoint][latest]") {
+TEST_CASE("STATE-4, D-4 an invalid state file is skipped with a warning", "[checkpoint][latest]") {
   const temporary_directory directory;
   write_checkpoint(directory / "model.ckpt-1");
   write_checkpoint(directory / "model.ckpt-20");
@@ -172,7 +172,7 @@ TEST_CASE("an unlisted checkpoint is compared with the step in the listed one, w
   CHECK(newest(directory) == "model.ckpt-7");
 }
 
-TEST_CASE("the list's order is that of time, so training rolled back to a lower step goes on there", "[checkpoint][latest]") {
+TEST_CASE("the list has the order of time, so training that was rolled back to a lower step continues there", "[checkpoint][latest]") {
   const temporary_directory directory;
   write_checkpoint(directory / "model.ckpt-300");
   write_checkpoint(directory / "model.ckpt-250");
@@ -197,7 +197,7 @@ TEST_CASE("a file without permission to read it is an error, never a silent rest
   CHECK_THROWS_AS(sw::find_newest_whole(directory.path(), "model.ckpt", files), sw::permission_denied_error);
 }
 
-TEST_CASE("TensorFlow's own training directory is gone on from", "[checkpoint][latest]") {
+TEST_CASE("training continues from a directory of TensorFlow", "[checkpoint][latest]") {
   const auto folder = sw::test::testdata("ckpt/tf1_estimator");
   if (folder.empty()) { return; }
   CHECK(sw::latest_checkpoint(folder) == folder + "/model.ckpt-10000");

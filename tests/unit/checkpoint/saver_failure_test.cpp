@@ -70,7 +70,7 @@ TEST_CASE("save_and_wait throws its own failure and leaves none behind", "[check
   CHECK(names_in(shop.directory.path()).empty());
 }
 
-TEST_CASE("under warn a failure is logged, and nobody is stopped", "[checkpoint][saver]") {
+TEST_CASE("under warn a failure is logged, and the session is not stopped", "[checkpoint][saver]") {
   workshop shop;
   sw::test::log_capture log;
   auto saver = shop.make({.on_error = sw::on_save_error::warn()});
@@ -147,7 +147,7 @@ TEST_CASE("a save that cannot be tried again for lack of a thread fails at once"
   CHECK(log.contains(sw::log_level::warning, "is not retried"));
 }
 
-TEST_CASE("a saver that goes does not wait for the time of the next try, and logs what nobody was told", "[checkpoint][saver]") {
+TEST_CASE("a saver that is destroyed does not wait for the next attempt, and logs failures that were not reported", "[checkpoint][saver]") {
   workshop shop;
   sw::test::log_capture log;
   {

@@ -51,7 +51,7 @@ TEST_CASE("STATE-7 the state file is written before an older checkpoint goes, an
   CHECK(order == "state index state data ");
 }
 
-TEST_CASE("STATE-7 a note from the future of when the last one was kept is not believed", "[checkpoint][saver]") {
+TEST_CASE("STATE-7 a time of the last kept checkpoint that is in the future is ignored", "[checkpoint][saver]") {
   workshop shop;
   const auto options = sw::saver_options{.max_to_keep = 1, .keep_every_n_hours = 2};
   { shop.make(options).save_and_wait(toy_snapshot(1)); }

@@ -65,7 +65,7 @@ TEST_CASE("saves are written in the background, in order, and reported", "[check
   CHECK(shop.steps() == "1 2 3 4 5 6 7");
 }
 
-TEST_CASE("a buffer is free again once its snapshot is durable, before anybody is told", "[checkpoint][saver]") {
+TEST_CASE("a buffer is free again once its snapshot is durable, before the completion is reported", "[checkpoint][saver]") {
   workshop shop;
   auto toy = toy_at(1);
   sw::snapshot_pool pool(sw::snapshot_size(toy.list()));
@@ -319,7 +319,7 @@ TEST_CASE("a late drain is forgiven once all is written: the end waits again", "
   CHECK(log.count(sw::log_level::error) == 0);
 }
 
-TEST_CASE("a saver tells how much it still has to write", "[checkpoint][saver]") {
+TEST_CASE("a saver reports how many bytes it still has to write", "[checkpoint][saver]") {
   workshop shop;
   sw::test::gate gate;
   hold_data(shop, gate);

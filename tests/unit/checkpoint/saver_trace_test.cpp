@@ -46,7 +46,7 @@ TEST_CASE("the copy is a span of the thread that makes it, and the snapshot reme
   CHECK(test::toy_snapshot(8).trace() == nullptr);
 }
 
-TEST_CASE("a save in the background is recorded for who asked for it, piece by piece", "[checkpoint][trace]") {
+TEST_CASE("each part of a save in the background is recorded in the trace of its requester", "[checkpoint][trace]") {
   const test::workshop shop;
   const test::traced with;
   shop.files->before_each([&](const test::event&) { with.time->advance(1ms); });

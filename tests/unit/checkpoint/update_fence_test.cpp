@@ -78,7 +78,7 @@ TEST_CASE("several threads copy a snapshot together", "[checkpoint][fence]") {
   }
 }
 
-TEST_CASE("a snapshot that nobody wants any more does not keep the fence waiting, nor its buffer", "[checkpoint][fence]") {
+TEST_CASE("a snapshot that was destroyed releases its fence and its buffer", "[checkpoint][fence]") {
   two_kinds state;
   sw::update_fence fence;
   sw::snapshot_pool pool(0, 1);

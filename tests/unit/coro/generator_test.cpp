@@ -100,7 +100,7 @@ TEST_CASE("an unnamed generator pipes through std::views", "[coro][generator]") 
   CHECK(seen == std::vector{9, 25, 49, 81});
 }
 
-TEST_CASE("begin goes on where the last reader stopped", "[coro][generator]") {
+TEST_CASE("begin continues where the last reader stopped", "[coro][generator]") {
   auto made = up_to(5);
   auto first = made.begin();
   CHECK(*first == 0);

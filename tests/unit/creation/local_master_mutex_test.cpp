@@ -46,7 +46,7 @@ TEST_CASE("the exclusive owner keeps all others out, and they enter in the order
   CHECK(gate.waiting() == 0);
 }
 
-TEST_CASE("many share, until somebody waits to be alone: who comes after that waits behind", "[session][gate]") {
+TEST_CASE("many share until an exclusive owner waits; later ones wait behind it", "[session][gate]") {
   sw::fair_shared_mutex gate;
   std::string story;
   gate.enter(entry::shared);

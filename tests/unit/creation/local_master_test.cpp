@@ -127,7 +127,7 @@ TEST_CASE("no session steps while a chief makes the model ready, or after this h
   CHECK(worker.is_chief_ready());
 }
 
-TEST_CASE("a chief that leaves leaves the model ready: workers go on, others join, and a chief may come back", "[session][master]") {
+TEST_CASE("a model stays ready after its chief has left: workers continue, others join, and a chief may return", "[session][master]") {
   seat chief = chief_at();
   seat worker = worker_at();
   chief.make_ready(10);

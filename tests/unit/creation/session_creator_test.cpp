@@ -142,7 +142,7 @@ TEST_CASE("CREATOR-3 a worker finalizes its scaffold and waits for a ready sessi
   CHECK(model.story == "init local_init");
 }
 
-TEST_CASE("CREATOR-3 a worker waits for half an hour unless told otherwise", "[session][creator]") {
+TEST_CASE("CREATOR-3 a worker waits for half an hour by default", "[session][creator]") {
   sw::test::log_capture log;
   CHECK(sw::worker_session_options{}.max_wait_secs.count() == 1800);
   creation_rig rig;

@@ -273,7 +273,7 @@ TEST_CASE("SM-9 a variable that the checkpoint lacks is an error, and nothing is
   CHECK(rig.model.story.empty());
 }
 
-TEST_CASE("SM-10 a worker looks again until somebody else has made the model ready", "[session][manager]") {
+TEST_CASE("SM-10 a worker polls until another session has made the model ready", "[session][manager]") {
   sw::test::log_capture log;
   manager_rig rig;
   auto creation = rig.first();

@@ -87,7 +87,7 @@ TEST_CASE("an empty queue blocks its consumers until something is put in", "[dat
   CHECK(consumer.get() == 7);
 }
 
-TEST_CASE("a closed queue gives what it holds, and then tells of the end", "[data][fifo_queue]") {
+TEST_CASE("a closed queue returns its elements, and then the end", "[data][fifo_queue]") {
   small_queue on;
   on.queue.enqueue(1);
   CHECK_FALSE(on.queue.is_closed());
@@ -199,7 +199,7 @@ TEST_CASE("a queue can be viewed like any source", "[data][fifo_queue]") {
   CHECK(on.queue.dequeue() == 2);
 }
 
-TEST_CASE("a queue that is opened again goes on with what is inside", "[data][fifo_queue]") {
+TEST_CASE("a queue that is opened again continues with its elements", "[data][fifo_queue]") {
   small_queue on;
   on.queue.enqueue(1);
   on.queue.close(true);

@@ -107,7 +107,7 @@ TEST_CASE("the last batch of an epoch is smaller, or left out", "[data][shuffled
   }
 }
 
-TEST_CASE("a source that was sought goes on exactly like one that was not", "[data][shuffled_batches]") {
+TEST_CASE("a source continues after a seek exactly like one without a seek", "[data][shuffled_batches]") {
   const auto list = numbers(23);
   for (const bool drop : {false, true}) {
     const data::shuffle_options options{.batch_size = 5, .seed = 9, .drop_remainder = drop};

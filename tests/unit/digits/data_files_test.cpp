@@ -42,7 +42,7 @@ TEST_CASE("the files made hold the rendered images, training first", "[digits][d
   for (std::size_t i = 0; i < digits::image_pixels; ++i) { REQUIRE(read.images(0, i) == static_cast<float>(drawn.pixels[i]) / 255.0F); }
 }
 
-TEST_CASE("a missing file is made anew with the same bytes, whatever an interrupted run left", "[digits][data]") {
+TEST_CASE("a missing file is made anew with the same bytes, also after an interrupted run", "[digits][data]") {
   const sw::test::temporary_directory place;
   const auto files = sw::io::posix_file_system();
   digits::make_data_files(*files, place.path(), few);

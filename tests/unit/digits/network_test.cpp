@@ -106,7 +106,7 @@ TEST_CASE("a network learns its examples", "[digits][network]") {
   CHECK(after.accuracy > 0.95F);
 }
 
-TEST_CASE("a step tells of the batch as it was before learning, and evaluation changes nothing", "[digits][network]") {
+TEST_CASE("the result of a step is that before the update, and an evaluation changes nothing", "[digits][network]") {
   const auto examples = some_examples(10);
   digits::network model(8, 1);
   const auto print = digits::fingerprint(model.variables());
@@ -130,7 +130,7 @@ TEST_CASE("the same seed and batches give the same bits; another seed gives othe
   CHECK(digits::fingerprint(one.variables()) == digits::fingerprint(two.variables()));
 }
 
-TEST_CASE("the variables are the whole model: another that is given them goes on with the same bits", "[digits][network]") {
+TEST_CASE("the variables are the whole model: another model with their values continues with the same bits", "[digits][network]") {
   digits::network first(16, 9), second(16, 1234);
   for (std::uint64_t i = 0; i < 10; ++i) { first.step(some_examples(12, 12 * i), fence); }
   const auto from = first.variables();

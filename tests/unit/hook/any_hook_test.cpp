@@ -137,7 +137,7 @@ TEST_CASE("a list of erased hooks is as if each had been given to the session at
   CHECK(listed == plain);
 }
 
-TEST_CASE("D-20 every hook of a list ends and hears of errors, also after one that throws", "[session][any_hook]") {
+TEST_CASE("D-20 end and on_error of every hook of a list are called, also after one that throws", "[session][any_hook]") {
   test::log_capture log;
   std::string story;
   sw::any_hooks<raw> hooks;

@@ -105,7 +105,7 @@ static_assert(!sw::hook_set<raw, watcher, sw::stop_at_step_hook>::may_trace() &&
 
 }  // namespace
 
-TEST_CASE("RUN-8 a caller who asks for a trace finds the points of hooks and the run in the metadata", "[session][trace]") {
+TEST_CASE("RUN-8 if the caller requests a trace, the metadata have the points of hooks and the run", "[session][trace]") {
   parted_model model;
   std::optional<texts> seen;
   sw::monitored_session session(model, watcher{&seen});
@@ -140,7 +140,7 @@ TEST_CASE("RUN-8 a run that no hook sees is traced for its caller all the same",
   CHECK(names_of(mine) == texts{"part", "run"});
 }
 
-TEST_CASE("RUN-8 a hook that only asks for a trace finds it in the metadata, from the run on", "[session][trace]") {
+TEST_CASE("RUN-8 if a hook only requests a trace, the metadata have it from the run on", "[session][trace]") {
   parted_model model;
   std::optional<texts> seen;
   sw::monitored_session session(model, tracer{}, watcher{&seen});
@@ -182,7 +182,7 @@ TEST_CASE("RUN-8 if the caller requests a trace and a hook has a recorder, both 
   CHECK(texts(theirs.begin() + 1, theirs.end()) == names_of(mine));
 }
 
-TEST_CASE("a traced run that fails ends its trace, and the works are told", "[session][trace]") {
+TEST_CASE("a traced run that fails ends its trace and notifies the works", "[session][trace]") {
   parted_model model;
   const test::traced with;
   const auto work = std::make_shared<storied_work>();

@@ -206,7 +206,7 @@ TEST_CASE("HOOK-CKPT-6 HOOK-CKPT-10 every so many seconds of the session's clock
   CHECK(steps_on_disk(directory.path()) == steps{0, 2, 5});
 }
 
-TEST_CASE("HOOK-CKPT-11, D-15 the end saves what is not saved yet, then tells the listeners, once", "[hooks][checkpoint_saver]") {
+TEST_CASE("HOOK-CKPT-11, D-15 the end saves an unsaved step, then notifies the listeners, once", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
   std::string heard;
   counting_model model;
@@ -250,7 +250,7 @@ TEST_CASE("HOOK-CKPT-12 D-25 one save: all before, the checkpoint, a note with i
   CHECK(notes_in(where, session_status::checkpoint) == std::vector<note>{{0, directory / "model.ckpt-0"}, {2, directory / "model.ckpt-2"}});
 }
 
-TEST_CASE("HOOK-CKPT-16 begin, before, after and end, counted; who asks for a stop gets it", "[hooks][checkpoint_saver]") {
+TEST_CASE("HOOK-CKPT-16 begin, before, after and end are called, and a request to stop has its effect", "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
   std::string heard;
   counting_model model;
@@ -310,7 +310,8 @@ TEST_CASE("a hook given by reference starts afresh with the next session", "[hoo
   CHECK(heard.starts_with("begin <0 >0 <1 >1"));
 }
 
-TEST_CASE("HOOK-CKPT-16 a listener that throws is heard at the boundary, and silences nobody", "[hooks][checkpoint_saver]") {
+TEST_CASE("HOOK-CKPT-16 the exception of a listener is thrown at the boundary, and the other listeners are called",
+          "[hooks][checkpoint_saver]") {
   const temporary_directory directory;
   std::string heard;
   counting_model model;

@@ -88,7 +88,7 @@ TEST_CASE("only runs that measure something count, and only those that reach a m
   CHECK(stopped_after({9, 9, 5, 9, 9, 5, 9, 9, 5, 9}, {.patience = 2, .every_n_steps = 3}) == 9);
 }
 
-TEST_CASE("a run that is gone on with goes on counting", "[hooks][early_stopping]") {
+TEST_CASE("a resumed run continues to count", "[hooks][early_stopping]") {
   const sw::test::temporary_directory directory;
   const std::vector<double> script{3, 1, 2, 2, 2, 2};
   const auto start = [&](scripted_model& model, std::int64_t patience) {

@@ -136,7 +136,7 @@ TEST_CASE("averages of doubles are as exact as doubles", "[hooks][ema]") {
   }
 }
 
-TEST_CASE("a run that is gone on with has the averages of one that never stopped, bit by bit", "[hooks][ema]") {
+TEST_CASE("a resumed run has the averages of one that never stopped, bit by bit", "[hooks][ema]") {
   const sw::ema_options options{.decay = 0.99, .num_updates = true, .zero_debias = true};
   const temporary_directory directory;
   sw::test::log_capture log;

@@ -173,7 +173,7 @@ TEST_CASE("D-33 a session whose last save fails has failed", "[hooks][hparams]")
   CHECK(on.endings() == statuses{hparams_status::failure});
 }
 
-TEST_CASE("D-33 a session that is closed because the process is to end writes no end: another process goes on", "[hooks][hparams]") {
+TEST_CASE("D-33 a session that is closed because the process is to end writes no end: another process continues", "[hooks][hparams]") {
   rig on;
   {
     sw::monitored_session session(on.model, on.hook(), interrupted_hook{});

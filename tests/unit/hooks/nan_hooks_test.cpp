@@ -106,7 +106,7 @@ TEST_CASE("a watched value with a name is called by it", "[hooks][nan]") {
   CHECK(session.stop_reason().cause == sw::stop_cause::nan);
 }
 
-TEST_CASE("HOOK-NAN-1 asked not to fail, it warns and asks to stop", "[hooks][nan]") {
+TEST_CASE("HOOK-NAN-1 with fail_on_nan_loss off, a NaN causes a warning and a stop", "[hooks][nan]") {
   sw::test::log_capture log;
   CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::loss}, nan_value));
   CHECK(log.contains(sw::log_level::warning, "NaN loss during training."));

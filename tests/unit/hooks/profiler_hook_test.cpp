@@ -262,7 +262,7 @@ TEST_CASE("HOOK-PROF-4 a step that comes again after a recovery replaces its fil
   CHECK(tags_in(rig.directory.path()) == texts{"step_2", "step_4", "step_6", "step_2_2", "step_4_2", "step_6_2", "step_8"});
 }
 
-TEST_CASE("a timeline that cannot be written is a warning, and training goes on", "[hooks][profiler]") {
+TEST_CASE("a timeline that cannot be written is a warning, and training continues", "[hooks][profiler]") {
   const profiler_rig rig;
   test::log_capture log;
   timed_model model;
@@ -276,7 +276,7 @@ TEST_CASE("a timeline that cannot be written is a warning, and training goes on"
   CHECK(tags_in(rig.directory.path()) == texts{"step_2", "step_4"});
 }
 
-TEST_CASE("an event file that fails is a warning where the profiler alone writes to it, and everybody's failure where not",
+TEST_CASE("a failed event file is a warning if only the profiler writes to it, and otherwise an error of the shared writer",
           "[hooks][profiler]") {
   const profiler_rig rig;
   test::log_capture log;

@@ -180,7 +180,7 @@ TEST_CASE("reduce_on_plateau_hook waits for the next value if an optional one is
   CHECK(model.rates == std::vector<double>{1, 1, 1, 1, 1, 1, 0.5});  // step 3 has no value: the values of the steps 4 and 6 are used
 }
 
-TEST_CASE("reduce_on_plateau_hook counts each result of an evaluation once, and a resumed run goes on counting", "[hooks][scheduled]") {
+TEST_CASE("reduce_on_plateau_hook counts each result of an evaluation once, and a resumed run continues to count", "[hooks][scheduled]") {
   const log_capture log;
   const auto check = [](const auto& evaluation, const changes& wanted) {
     for (const std::int64_t end : {0, 15, 25, 30, 35}) {  // 0: not resumed

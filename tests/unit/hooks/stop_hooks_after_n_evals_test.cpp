@@ -33,7 +33,7 @@ lines log_of(sw::stop_after_n_evals_options options, int most = 1000) {
 
 }  // namespace
 
-TEST_CASE("HOOK-MULTI-2 an evaluation ends after as many steps as it shall have, and logs each of a few", "[hooks][evals]") {
+TEST_CASE("HOOK-MULTI-2 an evaluation ends after the given number of steps, and logs each step if there are few", "[hooks][evals]") {
   CHECK(log_of({.num_evals = 3}) == lines{"Evaluation [1/3]", "Evaluation [2/3]", "Evaluation [3/3]"});
   CHECK(log_of({.num_evals = 19}).size() == 19);
   CHECK(log_of({.num_evals = 0}).empty());

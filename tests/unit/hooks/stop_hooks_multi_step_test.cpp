@@ -42,7 +42,7 @@ using counts = std::vector<std::int64_t>;
 
 }  // namespace
 
-TEST_CASE("HOOK-MULTI-1 the model is told how many steps to make, and the last run does not overshoot", "[hooks][multi_step]") {
+TEST_CASE("HOOK-MULTI-1 the model gets the number of steps of a run, and the last run does not overshoot", "[hooks][multi_step]") {
   CHECK(runs_of({.last_step = 10, .steps_per_run = 4}) == counts{4, 4, 2});
   CHECK(runs_of({.last_step = 8, .steps_per_run = 4}) == counts{4, 4});
   CHECK(runs_of({.num_steps = 10, .steps_per_run = 4}, 5) == counts{4, 4, 2});

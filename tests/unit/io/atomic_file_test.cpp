@@ -105,7 +105,7 @@ TEST_CASE("the bytes are synced before the name is given, and the directory afte
         std::vector{operation::open, operation::write, operation::sync, operation::close, operation::rename, operation::sync_directory});
 }
 
-TEST_CASE("whichever operation fails, the old file stays and nothing is left aside", "[io][atomic_file]") {
+TEST_CASE("if any operation fails, the old file stays and no temporary file is left", "[io][atomic_file]") {
   const temporary_directory directory;
   REQUIRE(io::write_file_atomically(*disk, directory / "a", std::string_view("old")).ok());
   for (std::uint64_t number = 1; number <= 5; ++number) {

@@ -11,7 +11,7 @@ namespace sw = stepwell;
 namespace io = stepwell::io;
 using namespace stepwell::test;
 
-TEST_CASE("a thread of the pool may wait for a flush that nobody else is there to do", "[io][byte_queue]") {
+TEST_CASE("a thread of the pool may wait for a flush although no other thread is free to do it", "[io][byte_queue]") {
   small_queue on;
   CHECK(on.queue.append(bytes("held")).ok());
   std::promise<bool> written;

@@ -101,7 +101,7 @@ TEST_CASE("a record larger than the queue goes through whole, and others after i
   CHECK(on.disk.largest_write == 100);
 }
 
-TEST_CASE("a record that no memory can hold is refused, and the queue goes on", "[io][byte_queue]") {
+TEST_CASE("a record that no memory can hold is refused, and the queue continues", "[io][byte_queue]") {
   small_queue on;
   const auto refused = on.queue.append(std::size_t{1} << 63, [](std::byte*) { return std::size_t{0}; });
   REQUIRE_FALSE(refused.ok());
@@ -111,7 +111,7 @@ TEST_CASE("a record that no memory can hold is refused, and the queue goes on", 
   CHECK(on.disk.text() == "ok");
 }
 
-TEST_CASE("the first failure is kept, told once, and given to every later call", "[io][byte_queue]") {
+TEST_CASE("the first failure is kept, reported once, and returned by every later call", "[io][byte_queue]") {
   small_queue on;
   std::vector<std::string> told;
   on.queue.on_failure([&](const sw::status& reason) { told.push_back(reason.message); });
@@ -133,7 +133,7 @@ TEST_CASE("the first failure is kept, told once, and given to every later call",
   CHECK(told.back() == "late: disk full");
 }
 
-TEST_CASE("a listener that throws when it hears of a failure blocks no other listener", "[io][byte_queue]") {
+TEST_CASE("a listener that throws in on_error blocks no other listener", "[io][byte_queue]") {
   log_capture log;
   small_queue on;
   on.disk.write_outcome = full;
@@ -226,7 +226,7 @@ TEST_CASE("a closed queue refuses, and one destroyed without close is closed", "
   CHECK(disk.closes == 1);
 }
 
-TEST_CASE("a failure nobody asked for is logged when the queue is dropped", "[io][byte_queue]") {
+TEST_CASE("a failure that was not returned is logged when the queue is destroyed", "[io][byte_queue]") {
   const log_capture log;
   {
     small_queue on;
@@ -288,8 +288,7 @@ TEST_CASE("a queue into a file keeps what was there, and reports the file's erro
   }
 }
 
-TEST_CASE("after a loss of power at any instant the file is the beginning of what was told, with all that was flushed",
-          "[io][byte_queue]") {
+TEST_CASE("after a loss of power at any instant the file is a prefix of the appended bytes, with all flushed ones", "[io][byte_queue]") {
   const std::string told = "r0;r1;r2;r3;";
   for (std::uint64_t number = 1; number <= 12; ++number) {
     const temporary_directory directory;

@@ -38,7 +38,7 @@ using names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a queue writes for whose bytes came last, and syncs for who wanted a flush last", "[io][byte_queue][trace]") {
+TEST_CASE("a queue writes in the scope of the last append, and syncs in that of the last flush", "[io][byte_queue][trace]") {
   const test::traced first;
   const test::traced last;
   const test::traced flusher;

@@ -177,7 +177,7 @@ TEST_CASE("a full disk is reported with the operation that failed", "[io][file]"
   CHECK(written.error().message.find("free some space") != std::string::npos);
 }
 
-TEST_CASE("a write the system takes only a part of goes on with the rest, until it is refused", "[io][file]") {
+TEST_CASE("a partial write of the system is continued with the rest, until a write fails", "[io][file]") {
   const temporary_directory directory;
   auto opened = files->open(directory / "a", io::open_mode::create_new);
   REQUIRE(opened.ok());

@@ -44,7 +44,7 @@ TEST_CASE("a joined pool runs its jobs on the thread that posts them", "[io][poo
   CHECK(ran == std::this_thread::get_id());
 }
 
-TEST_CASE("a job that throws is logged, and the pool goes on", "[io][pool]") {
+TEST_CASE("a job that throws is logged, and the pool continues", "[io][pool]") {
   const log_capture log;
   std::atomic<bool> ran = false;
   {

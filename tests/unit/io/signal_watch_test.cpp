@@ -73,7 +73,7 @@ TEST_CASE("a watch reports the first of its signals", "[io][signals]") {
   CHECK(one.signal.get() == SIGWINCH);
 }
 
-TEST_CASE("all watches of a signal are told, and no other", "[io][signals]") {
+TEST_CASE("all watches of a signal are notified, and no others", "[io][signals]") {
   listener one({SIGURG});
   listener two({SIGURG, SIGCHLD});
   listener other({SIGCHLD});
@@ -122,7 +122,7 @@ TEST_CASE("the program's own handler of a signal is restored when the last watch
   CHECK(heard_by_program == before + (how == handler(program_handler) ? 1 : 0));
 }
 
-TEST_CASE("a signal is heard by the watch or by the program, never by nobody", "[io][signals]") {
+TEST_CASE("each signal reaches the watch or the program", "[io][signals]") {
   const arranged mine(SIGURG, program_handler);
   for (int round = 0; round < 100; ++round) {
     const auto before = heard_by_program;
@@ -146,7 +146,7 @@ TEST_CASE("a number that is no signal, or cannot be caught, is refused, and noth
   CHECK(after.signal.get() == SIGURG);
 }
 
-TEST_CASE("a program's own signal set hears what it asked for, before and after", "[io][signals]") {
+TEST_CASE("a program's own signal set receives its signals before and after a watch", "[io][signals]") {
   const bool is_before = GENERATE(true, false);
   boost::asio::io_context context;
   boost::asio::signal_set own(context);

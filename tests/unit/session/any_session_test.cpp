@@ -150,7 +150,7 @@ TEST_CASE("a loop written once for every session runs on an erased one as on the
   CHECK(run([](auto session) { return erased(std::move(session)); }) == 15);
 }
 
-TEST_CASE("a class holds a session, whatever its hooks, and moves", "[session][any_session]") {
+TEST_CASE("a class may hold a session with any hooks, and move", "[session][any_session]") {
   adding_model one;
   adding_model other;
   std::vector<trainer> trainers;
@@ -190,7 +190,7 @@ TEST_CASE("any range is a source of an erased session, too", "[session][any_sess
   CHECK(next.run(8).batch == 8);
 }
 
-TEST_CASE("an erased session may move while a loop over its steps goes on", "[session][any_session]") {
+TEST_CASE("an erased session may move during a loop over its steps", "[session][any_session]") {
   adding_model model;
   counting_source source;
   erased first(sw::monitored_session(model, sw::stop_at_step_hook{{.last_step = 4}}));

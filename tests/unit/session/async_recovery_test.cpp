@@ -171,7 +171,7 @@ TEST_CASE("REC-2 an awaited run is repeated with the same arguments", "[session]
   CHECK(seen == std::vector<std::int64_t>{7, 7, 7});
 }
 
-TEST_CASE("a rollback asked for by a hook leaves the batch out and tells how far it went back", "[session][async]") {
+TEST_CASE("a rollback that a hook requested leaves the batch out and reports the step from which it went back", "[session][async]") {
   log_capture log;
   async_rig rig;
   ending_source source;

@@ -96,7 +96,7 @@ TEST_CASE("D-27 a session that was never started, or is closed, is released", "[
   CHECK(handle->is_released());
 }
 
-TEST_CASE("D-27 async_abandon tells the hooks of the error, ends none, and releases the directory", "[session][async][abandon]") {
+TEST_CASE("D-27 async_abandon calls on_error of the hooks, ends none, and releases the directory", "[session][async][abandon]") {
   held_rig rig;
   std::vector<std::string> story;
   ending_source source;

@@ -232,7 +232,7 @@ TEST_CASE("async_run has the vocabulary of run: fetches, feeds, hooks chosen", "
   CHECK(rig.model.weights == std::vector<float>{5, 6, 7});  // the fed values are removed after the run
 }
 
-TEST_CASE("async_steps lets go of its source with the object, and a source given again goes on", "[session][async]") {
+TEST_CASE("async_steps releases its source when it is destroyed, and the same source can continue", "[session][async]") {
   async_rig rig;
   ending_source source;
   auto session = rig.async(0);
@@ -243,7 +243,7 @@ TEST_CASE("async_steps lets go of its source with the object, and a source given
   CHECK(session.global_step() == 5);
 }
 
-TEST_CASE("a stop ends the awaited loop, whoever asks", "[session][async]") {
+TEST_CASE("a stop that a hook, the caller or another thread requests ends the awaited loop", "[session][async]") {
   async_rig rig;
   ending_source source{100};
   scripted_hook hook;

@@ -147,7 +147,8 @@ TEST_CASE("runs in an awaited step function await the model, between the calls o
   CHECK(story == story_type{"begin", "create 0", "before 0", "after 1", "before 1", "after 2"});
 }
 
-TEST_CASE("an awaited step function that is cancelled while it waits is no failure, and the session goes on", "[session][async][step_fn]") {
+TEST_CASE("an awaited step function that is cancelled while it waits is no failure, and the session continues",
+          "[session][async][step_fn]") {
   async_rig rig;
   story_type story;
   auto session = rig.async(0, {&story});

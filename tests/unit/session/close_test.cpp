@@ -149,7 +149,7 @@ TEST_CASE("CLOSE-4 a with-block ends quietly by the end of the data and by stop_
   CHECK(session.should_stop());
 }
 
-TEST_CASE("CLOSE-5 TL-7 a with-block left by any other exception ends no hook; the exception goes on", "[session][with]") {
+TEST_CASE("CLOSE-5 TL-7 a with-block left by any other exception ends no hook, and the exception is thrown", "[session][with]") {
   sw::test::log_capture log;
   adding_model model;
   story_type story;
@@ -227,7 +227,7 @@ TEST_CASE("CLOSE-10 D-17 a session that is dropped is closed, and an exception o
   CHECK(log.contains(sw::log_level::error, "a session was destroyed without close(), and closing it failed: end of a fails"));
 }
 
-TEST_CASE("CLOSE-11 after leaving there is no run, whichever way it was left", "[session][close]") {
+TEST_CASE("CLOSE-11 after each kind of end no run is possible", "[session][close]") {
   sw::test::log_capture log;
   adding_model model;
   sw::monitored_session session(at_once(), model);

@@ -96,7 +96,7 @@ TEST_CASE("a source given as an rvalue lives in its range of steps", "[session]"
   CHECK(model.sum == 6);
 }
 
-TEST_CASE("a model that needs no data steps until somebody asks it to stop", "[session]") {
+TEST_CASE("a model that needs no data steps until a stop is requested", "[session]") {
   counting_model model;
   sw::monitored_session session(model);
   for (const auto& step : session.steps()) {
@@ -276,7 +276,7 @@ TEST_CASE("CLOSE-4 a with-block ends quietly by stop_iteration or the end of the
   CHECK(session.should_stop());
 }
 
-TEST_CASE("CLOSE-5 D-18 a with-block left by another error ends no hook, and the error goes on", "[session][with]") {
+TEST_CASE("CLOSE-5 D-18 a with-block left by another error ends no hook, and the error is thrown", "[session][with]") {
   adding_model model;
   std::vector<std::string> story;
   sw::monitored_session session(model, recording_hook{&story});
@@ -378,7 +378,7 @@ TEST_CASE("the reason for the end is the error, unless the loop went on after it
   CHECK(ended.stop_reason().cause == sw::stop_cause::end_of_data);
 }
 
-TEST_CASE("hooks hear of an error after the data has ended in the step", "[session][close]") {
+TEST_CASE("on_error of the hooks is called for an error after the data has ended in the step", "[session][close]") {
   adding_model model;
   std::vector<std::string> story;
   model.before = [](std::int64_t) { throw sw::out_of_range_error("no more"); };

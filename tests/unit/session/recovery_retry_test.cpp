@@ -97,7 +97,7 @@ TEST_CASE("D-2 REC-5 the session waits as long as the policy says, on its own cl
   CHECK(log.contains(sw::log_level::warning, "recovery 3 of at most 10"));
 }
 
-TEST_CASE("D-2 after the last attempt the last failure is thrown; all were told and counted", "[session][retry]") {
+TEST_CASE("D-2 after the last attempt the last failure is thrown; all were reported to hooks and counted", "[session][retry]") {
   sw::test::log_capture log;
   adding_model model;
   std::atomic<int> calls = 0;
@@ -186,7 +186,7 @@ TEST_CASE("D-2 D-12 a stop during the wait ends the wait: the call is done, the 
   session.close();
 }
 
-TEST_CASE("D-2 while a stop is asked for, a second failure is thrown: nobody waits for a session that is to end", "[session][retry]") {
+TEST_CASE("D-2 after a stop was requested, a second failure is thrown without a wait", "[session][retry]") {
   sw::test::log_capture log;
   adding_model model;
   std::atomic<int> calls = 0;

@@ -155,7 +155,8 @@ TEST_CASE("REC-10 a loop that loses no step repeats only the batch that failed",
   CHECK(seen.from == std::vector(4, nothing));
 }
 
-TEST_CASE("a source that cannot seek is an error after a step was lost, or goes on where it is if told to", "[session][recovery]") {
+TEST_CASE("a source that cannot seek is an error after a step was lost, or continues where it is with on_unseekable = skip",
+          "[session][recovery]") {
   sw::test::log_capture log;
   recovery_rig rig;
   rig.model.before = failing_batches{{4}};
@@ -243,7 +244,7 @@ TEST_CASE("a recovery in an inner loop takes the source of the outer one back, t
   CHECK(outside == numbers{1, 2, 3, 3, 4});
 }
 
-TEST_CASE("a hook that asks to roll back: the state and the source go back, then the answer is called", "[session][rollback]") {
+TEST_CASE("if a hook requests a rollback, the state and the source are restored, then the answer is called", "[session][rollback]") {
   recovery_rig rig;
   sw::test::log_capture log;
   int answers = 0;
@@ -266,7 +267,7 @@ TEST_CASE("a hook that asks to roll back: the state and the source go back, then
   CHECK(rig.steps() == "0 2 4 5");  // the rejected state of step 4 was not saved, the repeated one was
 }
 
-TEST_CASE("a hook that asks to leave a batch out: the loop goes on without it, for good", "[session][rollback]") {
+TEST_CASE("if a hook requests to leave a batch out, the loop continues without it, also later", "[session][rollback]") {
   sw::test::log_capture log;
   recovery_rig rig;
   rig.model.before = failing_batches{{5}};  // a later recovery skips the batch again

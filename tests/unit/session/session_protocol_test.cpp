@@ -447,7 +447,8 @@ TEST_CASE("a session that never started is shut down, without its hooks", "[sess
   CHECK(actions_of(host, host.protocol.close()) == words{"observe", "shut_down"});
 }
 
-TEST_CASE("a script that is destroyed in the middle leaves a phase that another operation can go on from", "[session][protocol][cancel]") {
+TEST_CASE("a script that is destroyed in the middle leaves a phase from which another operation can continue",
+          "[session][protocol][cancel]") {
   for (const std::string at : {"make_raw", "notify_created", "finish_creation"}) {
     fake_host host;
     { by_hand(host, host.protocol.start()).up_to(at); }

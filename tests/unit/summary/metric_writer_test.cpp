@@ -85,7 +85,7 @@ TEST_CASE("a JSON lines file has an object a number", "[summary][metrics]") {
         "{\"wall_time\":1700000000.000000,\"step\":2,\"tag\":\"stepwell/start\",\"value\":null}\n");
 }
 
-TEST_CASE("a file that is there is gone on with, and has one header", "[summary][metrics]") {
+TEST_CASE("an existing file is continued, and has one header", "[summary][metrics]") {
   const desk with;
   for (int run = 1; run <= 2; ++run) {
     summary::csv_writer csv(with.path, with.options());
@@ -151,7 +151,7 @@ TEST_CASE("a metric file has one writer at a time", "[summary][metrics]") {
   CHECK_NOTHROW(summary::csv_writer(with.path, with.options()));
 }
 
-TEST_CASE("a failed write of metrics is thrown once and told", "[summary][metrics]") {
+TEST_CASE("a failed write of metrics is thrown once and reported", "[summary][metrics]") {
   const test::log_capture log;
   const desk with;
   summary::csv_writer csv(with.path, with.options());

@@ -52,7 +52,7 @@ TEST_CASE("files made within one second stand in the order of their making", "[s
   CHECK(test::file_names_in(directory.path()) == made);
 }
 
-TEST_CASE("an event file that sorts after ours whatever we do is warned of", "[summary][event_file]") {
+TEST_CASE("an event file that sorts after every possible new one causes a warning", "[summary][event_file]") {
   const test::temporary_directory directory;
   test::write_file_text(directory.path() + "/zzz.tfevents", "");
   const test::log_capture log;
@@ -60,7 +60,7 @@ TEST_CASE("an event file that sorts after ours whatever we do is warned of", "[s
   CHECK(log.contains(sw::log_level::warning, "zzz.tfevents"));
 }
 
-TEST_CASE("a name that somebody takes between looking and making is not touched", "[summary][event_file]") {
+TEST_CASE("a file that another process creates between the check and the creation is not touched", "[summary][event_file]") {
   const test::temporary_directory directory;
   const auto files = std::make_shared<test::fault_file_system>();
   std::string taken;

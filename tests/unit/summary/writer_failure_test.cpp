@@ -73,7 +73,7 @@ TEST_CASE("EVT-7 a failure that was not thrown yet is thrown by flush or by clos
   CHECK_NOTHROW(closed.close());
 }
 
-TEST_CASE("a failure is reported to every caller that asked, also to one that asks late", "[summary][writer]") {
+TEST_CASE("a failure is reported to every waiting caller, also to a late one", "[summary][writer]") {
   failing_desk with;
   summary::writer writer(with.directory.path(), with.options);
   std::atomic<int> told = 0;

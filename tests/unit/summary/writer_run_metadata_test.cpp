@@ -126,7 +126,7 @@ TEST_CASE("the work of the writer's task is in the trace of the thread that adde
   CHECK(timeline.recorder->take().spans.empty());
 }
 
-TEST_CASE("bytes are written on the timeline of who added them, also when it is no longer recording", "[summary][writer]") {
+TEST_CASE("the write of bytes is on the timeline of the thread that added them, also after it has ended", "[summary][writer]") {
   const desk with;
   const test::traced timeline;
   summary::writer writer(with.directory.path(), with.options);

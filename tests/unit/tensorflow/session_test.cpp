@@ -223,7 +223,7 @@ TEST_CASE("a tensor of the caller that is fed is copied, so that the graph may k
   CHECK(x.span<float>().data() == elements.data());
 }
 
-TEST_CASE("a checkpoint is one more run, and a later session goes on from it", "[tensorflow][session]") {
+TEST_CASE("a checkpoint is one more run, and a later session continues from it", "[tensorflow][session]") {
   stub_graph made;
   {
     auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 2},

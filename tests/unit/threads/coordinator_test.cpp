@@ -23,7 +23,7 @@ using rig = sw::test::coordinator_rig;
 static_assert(!std::is_move_constructible_v<sw::coordinator>, "threads and hooks refer to it");
 static_assert(noexcept(std::declval<const sw::coordinator&>().should_stop()));
 
-TEST_CASE("COORD-1 the end of the data asks for a clean stop by default", "[session][coordinator]") {
+TEST_CASE("COORD-1 the end of the data requests a clean stop by default", "[session][coordinator]") {
   sw::coordinator threads;
   threads.request_stop(std::make_exception_ptr(sw::out_of_range_error("end of data")));
   CHECK(threads.should_stop());

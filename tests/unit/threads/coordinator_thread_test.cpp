@@ -35,7 +35,7 @@ TEST_CASE("a thread is alive from its start to the end of its body", "[session][
   CHECK(thread == sw::coordinated_thread(thread));
 }
 
-TEST_CASE("a thread that nobody holds any more runs to its end", "[session][coordinated_thread]") {
+TEST_CASE("a thread without an owner runs to its end", "[session][coordinated_thread]") {
   sw::test::gate held_up;
   held_up.close();
   sw::thread_mark mark("done");

@@ -186,7 +186,7 @@ TEST_CASE("QR-3 the last thread at the end of its input closes the queue", "[ses
   CHECK(on.queue.is_closed());
 }
 
-TEST_CASE("QR-3 a failure asks the coordinator for a stop, which ends the others and the consumer", "[session][queue_runner]") {
+TEST_CASE("QR-3 a failure requests a stop of the coordinator, which ends the others and the consumer", "[session][queue_runner]") {
   rig on;
   sw::queue_runner runner(on.queue, {on.endless(), {"fails", fail}});
   runner.create_threads(&on.session, &on.threads, true);
@@ -290,7 +290,7 @@ TEST_CASE("after a stop that is cleared, a runner fills its queue again and noth
   CHECK_FALSE(on.threads.should_stop());
 }
 
-TEST_CASE("producers that a stop left unfinished go on after it, though one at its end has closed the queue", "[session][queue_runner]") {
+TEST_CASE("producers that a stop interrupted continue after it, although one at its end has closed the queue", "[session][queue_runner]") {
   rig on;
   std::atomic<bool> is_held = true;
   sw::queue_runner runner(on.queue, {{"late",
@@ -313,7 +313,7 @@ TEST_CASE("producers that a stop left unfinished go on after it, though one at i
   CHECK_FALSE(on.threads.should_stop());
 }
 
-TEST_CASE("a queue that somebody else closed stays closed", "[session][queue_runner]") {
+TEST_CASE("a queue that other code closed stays closed", "[session][queue_runner]") {
   rig on;
   sw::queue_runner runner(on.queue, {{"ends", end}});
   on.queue.close();

@@ -55,7 +55,7 @@ TEST_CASE("verify reads every checkpoint of a directory, and notes what belongs 
   CHECK(seen["orphans"].size() == 3);
 }
 
-TEST_CASE("verify tells every damaged tensor, and a checkpoint that is listed and not there", "[tool][verify]") {
+TEST_CASE("verify lists every damaged tensor, and a checkpoint that is listed but missing", "[tool][verify]") {
   const workshop shop;
   save(shop, 1, 2);
   const auto path = shop.directory / "model.ckpt-2.data-00000-of-00001";

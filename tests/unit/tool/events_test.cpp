@@ -202,7 +202,7 @@ TEST_CASE("a last record that is cut off is reported", "[tool][events]") {
   CHECK(said.err.find("the last record is truncated, only 9 bytes of it are present") != std::string::npos);
 }
 
-TEST_CASE("following shows what is written later, whole records only, and goes on with later files", "[tool][events]") {
+TEST_CASE("following shows later records, whole ones only, and continues with later files", "[tool][events]") {
   const auto whole = scalar("loss", 2, 2);
   std::stop_source stop;
   const auto time = std::make_shared<sw::test::leaping_clock>();

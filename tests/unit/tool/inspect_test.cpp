@@ -263,7 +263,7 @@ TEST_CASE("--diff of a checkpoint with itself finds nothing, in whatever shards 
   CHECK(said.out.find("the same: 2 tensors") != std::string::npos);
 }
 
-TEST_CASE("--diff tells what only one has, other dtypes and shapes, and how far values are apart", "[tool][inspect]") {
+TEST_CASE("--diff lists tensors that one checkpoint lacks, different dtypes and shapes, and the distance of values", "[tool][inspect]") {
   const temporary_directory directory;
   write_two(directory / "a", {1, 2, 3, 4}, 7);
   write_two(directory / "b", {1, 2.5, 3, 1}, 7);

@@ -39,7 +39,7 @@ struct pruned_run {
 
 }  // namespace
 
-TEST_CASE("prune only says what it would delete, unless told to", "[tool][prune]") {
+TEST_CASE("prune deletes only on request, and otherwise lists the files", "[tool][prune]") {
   const pruned_run run;
   const auto before = sw::test::names_in(run.shop.directory.path());
   const auto said = run.prune({"--max-to-keep", "2"});
@@ -149,7 +149,7 @@ TEST_CASE("prune works beside the torn lock file of a process that has ended", "
   CHECK(run.shop.steps() == "5");
 }
 
-TEST_CASE("prune tells of leftovers of killed saves, and takes them away", "[tool][prune]") {
+TEST_CASE("prune lists and deletes the leftovers of killed saves", "[tool][prune]") {
   const pruned_run run;
   const auto orphan = run.shop.directory / "model.ckpt-6.data-00000-of-00001";
   sw::test::write_file_text(orphan, "half a save");

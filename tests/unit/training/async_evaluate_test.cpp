@@ -111,7 +111,7 @@ measure_type measure_counted_in(std::atomic<int>& running) {
 
 }  // namespace
 
-TEST_CASE("training goes on while a snapshot is evaluated, and does not change what is evaluated", "[training][async][evaluate]") {
+TEST_CASE("training continues while a snapshot is evaluated, and does not change the evaluated values", "[training][async][evaluate]") {
   async_rig rig;
   auto session = rig.async(0);
   ending_source source{5};

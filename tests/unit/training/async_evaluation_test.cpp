@@ -99,7 +99,7 @@ TEST_CASE("a session that is destroyed or abandoned while an evaluation runs wai
   CHECK(rig.seen == expected_effects);
 }
 
-TEST_CASE("an awaited training with an evaluation beside it may be left after any number of handlers, and the next one goes on",
+TEST_CASE("an awaited training with an evaluation beside it may be left after any number of handlers, and the next one continues",
           "[training][async][evaluate_every][abandon]") {
   const log_capture log;
   int handlers = 0;

@@ -46,7 +46,7 @@ asio::awaitable<void> made_and_run(async_rig& rig, std::int64_t last_step) {
 
 }  // namespace
 
-TEST_CASE("an awaited training session saves by its cadence, stops by a signal, and goes on where it was", "[training][async][signals]") {
+TEST_CASE("an awaited training session saves by its cadence, stops by a signal, and resumes at its step", "[training][async][signals]") {
   const log_capture log;
   async_rig rig;
   {
@@ -157,7 +157,7 @@ TEST_CASE("an awaited training session writes the values of its option summaries
   CHECK(scalars_in(options.checkpoint_dir, "sum").at(losses.rbegin()->first) == losses.rbegin()->second);
 }
 
-TEST_CASE("an awaited training session may be left after any number of handlers, and the next one goes on",
+TEST_CASE("an awaited training session may be left after any number of handlers, and the next one continues",
           "[training][async][abandon][cancel]") {
   const bool is_cancelled = GENERATE(false, true);  // the alternative is abandonment with the event loop
   log_capture log;

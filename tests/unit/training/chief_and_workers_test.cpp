@@ -305,7 +305,7 @@ TEST_CASE("the chief saves what all have done, and what it restores is whole", "
   }
 }
 
-TEST_CASE("a chief that comes back after a failure goes on from its newest checkpoint, and so do its workers", "[training][master]") {
+TEST_CASE("a chief that returns after a failure continues from its newest checkpoint, and so do its workers", "[training][master]") {
   log_capture log;
   const temporary_directory directory;
   const auto files = fast_faulty_files();

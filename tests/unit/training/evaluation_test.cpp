@@ -117,7 +117,7 @@ TEST_CASE("an evaluation does not warn of a source that cannot seek", "[training
   CHECK(at.log.count(sw::log_level::warning) == 0);
 }
 
-TEST_CASE("HOOK-MULTI-2 an evaluation makes as many steps as it is told", "[training][evaluation]") {
+TEST_CASE("HOOK-MULTI-2 an evaluation makes the given number of steps", "[training][evaluation]") {
   const trained_directory at;
   measuring_model model;
   const auto found = sw::evaluate_once(model, at.prefix(4), some_batches(), {.num_evals = 2}, sw::final_ops_hook{mean_error});
@@ -186,7 +186,7 @@ TEST_CASE("the source of an evaluation starts where it is, not where training wa
   CHECK(source.next == 2);
 }
 
-TEST_CASE("a step that fails ends the evaluation with its error, and hooks hear of it", "[training][evaluation]") {
+TEST_CASE("a step that fails ends the evaluation with its error, and on_error of the hooks is called", "[training][evaluation]") {
   const trained_directory at;
   measuring_model model;
   saving_hook hook;

@@ -44,7 +44,7 @@ TEST_CASE("metrics count creations, recoveries, and what was saved", "[training]
   session.close();
 }
 
-TEST_CASE("metrics tell the step at which a session began, until its first step", "[training][metrics]") {
+TEST_CASE("metrics have the step at which a session began, until its first step", "[training][metrics]") {
   const sw::test::log_capture log;
   session_rig rig;
   const auto train_until = [&](std::int64_t first, std::int64_t last) {
@@ -59,7 +59,7 @@ TEST_CASE("metrics tell the step at which a session began, until its first step"
   train_until(3, 5);
 }
 
-TEST_CASE("metrics tell of failed and of skipped saves", "[training][metrics]") {
+TEST_CASE("metrics count failed and skipped saves", "[training][metrics]") {
   const sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();
@@ -74,7 +74,7 @@ TEST_CASE("metrics tell of failed and of skipped saves", "[training][metrics]") 
   session.close();
 }
 
-TEST_CASE("metrics tell how much waits in the queues of the runners", "[training][metrics]") {
+TEST_CASE("metrics have the number of elements in the queues of the runners", "[training][metrics]") {
   const sw::test::log_capture log;
   session_rig rig;
   sw::data::fifo_queue<std::int64_t> queue({.capacity = 4, .name = "batches"});

@@ -39,7 +39,7 @@ TEST_CASE("D-5, D-6 the checkpoint just restored is not written again, and a run
   CHECK(sw::list_checkpoints(directory.path()) == before);
 }
 
-TEST_CASE("a source that cannot seek says so after a restore and goes on from where it is", "[training]") {
+TEST_CASE("after a restore, a source that cannot seek causes a warning and continues where it is", "[training]") {
   const temporary_directory directory;
   adding_model model;
   train_until(model, directory.path(), 3);
@@ -56,7 +56,7 @@ TEST_CASE("a source that cannot seek says so after a restore and goes on from wh
   CHECK(log.count(sw::log_level::warning) == 1);  // the second loop has no position to restore
 }
 
-TEST_CASE("a source that cannot seek says so once when a run goes on with it that never knew its place", "[training]") {
+TEST_CASE("a resumed run warns once about a source that cannot seek, if the checkpoint has no position of it", "[training]") {
   const temporary_directory directory;
   const auto steps_with_warnings = [&] {
     sw::test::log_capture log;
@@ -130,7 +130,7 @@ TEST_CASE("a source named \"default\" goes on where it stood, and is the same as
   CHECK_THROWS_AS(*inner.begin(), sw::invalid_argument_error);
 }
 
-TEST_CASE("a source that fails to seek may be tried again, and hooks hear of it", "[training]") {
+TEST_CASE("a failed seek may be tried again, and on_error of the hooks is called", "[training]") {
   struct stubborn_source : named_source {
     int refusals = 1;
     bool is_lost = false;
@@ -165,7 +165,7 @@ TEST_CASE("a source that fails to seek may be tried again, and hooks hear of it"
   CHECK(log.contains(sw::log_level::error, "could not read the position"));
 }
 
-TEST_CASE("a hook with state goes on where it stood; state nobody saved starts afresh with a warning", "[training]") {
+TEST_CASE("a hook continues with its saved state; state that was not saved starts afresh with a warning", "[training]") {
   const temporary_directory directory;
   adding_model model;
   train_until(model, directory.path(), 2);

@@ -227,7 +227,7 @@ TEST_CASE("TL-4 a thread reports a failure that will not pass: the loop ends, ho
   CHECK(line.on_disk() == steps{0, 2});  // including the last checkpoint
 }
 
-TEST_CASE("TL-5 a thread reports Aborted: the loop goes on, and its next run is one of a new session", "[training][timeline]") {
+TEST_CASE("TL-5 a thread reports Aborted: the loop continues, and its next run is one of a new session", "[training][timeline]") {
   sw::test::log_capture log;
   timeline line;
   adding_model model;

@@ -117,8 +117,7 @@ TEST_CASE("a step that changes a variable before its fence is found in the check
   CHECK_NOTHROW(run(false));
 }
 
-TEST_CASE("unless told otherwise, the first checkpoint that is copied during a step is checked, and each 16th one after it",
-          "[training][fence]") {
+TEST_CASE("by default, the first checkpoint that is copied during a step is checked, and each 16th one after it", "[training][fence]") {
   const temporary_directory directory;
   held_pool background;
   fenced_model model;
