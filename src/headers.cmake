@@ -7,6 +7,7 @@ set(STEPWELL_PUBLIC_HEADERS
   # layer 0: base
   stepwell/base/cadence.hpp
   stepwell/base/clock.hpp
+  stepwell/base/deadline.hpp
   stepwell/base/error.hpp
   stepwell/base/log.hpp
   stepwell/base/random.hpp
@@ -40,6 +41,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/checkpoint/checksum.hpp
   stepwell/checkpoint/find_checkpoints.hpp
   stepwell/checkpoint/restore.hpp
+  stepwell/checkpoint/save_backlog.hpp
   stepwell/checkpoint/saver.hpp
   stepwell/checkpoint/snapshot.hpp
   stepwell/checkpoint/update_fence.hpp
@@ -59,18 +61,25 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/threads/queue_runner.hpp
   # layer 5: hook
   stepwell/hook/any_hook.hpp
-  stepwell/hook/boundary.hpp
+  stepwell/hook/boundary_state.hpp
+  stepwell/hook/boundary_work.hpp
   stepwell/hook/evaluated_value.hpp
   stepwell/hook/feed.hpp
   stepwell/hook/fetch.hpp
   stepwell/hook/hook.hpp
+  stepwell/hook/preemption_plan.hpp
+  stepwell/hook/prometheus.hpp
   stepwell/hook/raw_session.hpp
+  stepwell/hook/recovery_copy.hpp
+  stepwell/hook/rollback_request.hpp
   stepwell/hook/run_args.hpp
   stepwell/hook/run_context.hpp
   stepwell/hook/run_ending.hpp
   stepwell/hook/run_options.hpp
   stepwell/hook/run_request.hpp
+  stepwell/hook/session_metrics.hpp
   stepwell/hook/session_signals.hpp
+  stepwell/hook/state_names.hpp
   # layer 6: creation
   stepwell/creation/scaffold.hpp
   stepwell/creation/session_creation.hpp
@@ -119,6 +128,7 @@ set(STEPWELL_PUBLIC_HEADERS
 
 set(STEPWELL_DETAIL_HEADERS
   # layer 0: base
+  stepwell/base/detail/error_collector.hpp
   stepwell/base/detail/failure_kind.hpp
   stepwell/base/detail/failure_text.hpp
   stepwell/base/detail/function_ref.hpp

@@ -24,6 +24,7 @@
 #include "stepwell/data/source.hpp"
 #include "stepwell/hook/any_hook.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/prometheus.hpp"
 #include "stepwell/hooks/best_checkpoint_hook.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/early_stopping_hook.hpp"

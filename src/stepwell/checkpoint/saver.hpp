@@ -6,6 +6,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/save_backlog.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 
 #include <algorithm>
@@ -98,23 +99,6 @@ struct saver_options {
 
 /// Throws `invalid_argument_error` naming the first invalid option, if there is one.
 void check_saver_options(const saver_options& options);
-
-/// Sizes of the checkpoints that were passed to a saver and are not durable yet.
-struct save_backlog {
-  std::uint64_t writing_bytes = 0;              ///< Size of the checkpoint that is being written.
-  std::chrono::duration<double> writing_for{};  ///< Time since the start of writing that checkpoint.
-  std::uint64_t waiting_bytes = 0;              ///< Total size of the checkpoints in the queue.
-
-  [[nodiscard]] bool empty() const noexcept { return writing_bytes == 0 && waiting_bytes == 0; }
-
-  /// Adds the backlog of another saver that writes at the same time. `writing_for` becomes the maximum of the two times.
-  save_backlog& operator+=(const save_backlog& other) noexcept {
-    writing_bytes += other.writing_bytes;
-    writing_for = std::max(writing_for, other.writing_for);
-    waiting_bytes += other.waiting_bytes;
-    return *this;
-  }
-};
 
 /// A checkpoint that is complete, durable and listed in the state file.
 struct saved_checkpoint {

@@ -5,6 +5,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/state_names.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <fmt/format.h>

@@ -6,6 +6,7 @@
 #include "stepwell/checkpoint/best_checkpoint.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/state_names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

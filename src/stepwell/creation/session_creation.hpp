@@ -9,6 +9,7 @@
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/recovery_copy.hpp"
 #include "stepwell/io/pool.hpp"
 
 #include <atomic>

@@ -2,6 +2,7 @@
 #include "stepwell/hook/hook.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/hook/state_names.hpp"
 
 namespace stepwell {
 

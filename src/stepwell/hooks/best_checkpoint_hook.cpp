@@ -6,7 +6,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/boundary_work.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/hooks/detail/drain_saver.hpp"
 #include "stepwell/hooks/detail/rare_log.hpp"

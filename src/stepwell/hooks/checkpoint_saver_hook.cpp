@@ -4,7 +4,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/boundary_work.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/hooks/detail/drain_saver.hpp"

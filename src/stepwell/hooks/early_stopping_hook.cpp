@@ -5,7 +5,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
-#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/state_names.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/io/file_system.hpp"
 

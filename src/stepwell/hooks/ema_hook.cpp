@@ -5,6 +5,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/state_names.hpp"
 #include "stepwell/kernel/detail/average.hpp"
 
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/boundary_work.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_context.hpp"

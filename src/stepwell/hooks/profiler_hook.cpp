@@ -6,7 +6,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/format/detail/run_metadata.hpp"
-#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/boundary_work.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/io/atomic_file.hpp"

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/state_names.hpp"
 
 #include <fmt/format.h>
 #include <set>

@@ -16,6 +16,7 @@
 #include "stepwell/hook/feed.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/raw_session.hpp"
+#include "stepwell/hook/state_names.hpp"
 #include "stepwell/model/model.hpp"
 #include "stepwell/session/monitored_session.hpp"
 

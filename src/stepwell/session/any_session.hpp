@@ -6,7 +6,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/session_metrics.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/session/training_session.hpp"
 

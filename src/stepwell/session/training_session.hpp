@@ -6,7 +6,7 @@
 
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/session_metrics.hpp"
 #include "stepwell/hook/session_signals.hpp"
 
 #include <concepts>

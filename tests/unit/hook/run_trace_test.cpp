@@ -8,7 +8,7 @@
 
 #include <stepwell/base/detail/type_key.hpp>
 #include <stepwell/base/trace.hpp>
-#include <stepwell/hook/boundary.hpp>
+#include <stepwell/hook/boundary_work.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 

@@ -15,7 +15,7 @@
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/data/source.hpp>
 #include <stepwell/hook/any_hook.hpp>
-#include <stepwell/hook/boundary.hpp>
+#include <stepwell/hook/boundary_work.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>

@@ -9,7 +9,7 @@
 
 #include <stepwell/base/clock.hpp>
 #include <stepwell/format/events/detail/summary_values.hpp>
-#include <stepwell/hook/boundary.hpp>
+#include <stepwell/hook/boundary_work.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>

@@ -19,23 +19,8 @@ preemption_facts facts_of(const session_metrics& known) {
 }
 
 }  // namespace
-namespace detail {
 
-void log_exception(const char* during, const std::exception_ptr& failure) noexcept try {
-  log_error(std::string(during) + ": " + text_of(failure));
-} catch (...) {  // no memory for the text
-  log_error(during);
-}
-
-void error_collector::add(std::exception_ptr failure) noexcept {
-  if (first_) {
-    log_exception("after an earlier failure", failure);
-  } else {
-    first_ = std::move(failure);
-  }
-}
-
-}  // namespace detail
+boundary_work::~boundary_work() = default;  // defined here, so that the virtual functions are compiled once
 
 void throw_after_end(bool is_closed) {
   if (is_closed) { throw failed_precondition_error("run called on a closed session; create a new session"); }

@@ -5,11 +5,13 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/boundary_work.hpp"
+#include "stepwell/hook/rollback_request.hpp"
 #include "stepwell/hook/session_signals.hpp"
 
 #include <cstdint>
@@ -27,41 +29,6 @@ namespace stepwell {
 namespace summary {
 class writer;
 }
-namespace detail {
-
-/// The first failure of several actions that are all executed, even if some of them fail. Later failures are logged.
-class error_collector {
-public:
-  template<class Action>
-  void attempt(Action&& action) noexcept {
-    try {
-      action();
-    } catch (...) { add(std::current_exception()); }
-  }
-  void add(std::exception_ptr failure) noexcept;
-  [[nodiscard]] const std::exception_ptr& get() const noexcept { return first_; }
-  /// Throws the first failure, if there is one.
-  void rethrow() const {
-    if (first_) { std::rethrow_exception(first_); }
-  }
-
-private:
-  std::exception_ptr first_;
-};
-
-/// Logs `failure` as an error. `during` describes the activity that failed.
-void log_exception(const char* during, const std::exception_ptr& failure) noexcept;
-
-/// Calls `action`, and logs its exception instead of throwing it.
-template<class Action>
-void log_failure(const char* during, Action&& action) noexcept {
-  try {
-    action();
-  } catch (...) { log_exception(during, std::current_exception()); }
-}
-
-}  // namespace detail
-
 /// Throws `failed_precondition_error`: there can be no further run. Not inlined, because its callers are on the fast path.
 /// @see contract RUN-1
 [[noreturn]] void throw_after_end(bool is_closed);

@@ -3,8 +3,8 @@
 // The wait of a session for the saves in flight.
 #pragma once
 
+#include "stepwell/base/deadline.hpp"
 #include "stepwell/checkpoint/saver.hpp"
-#include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/run_context.hpp"
 
 #include <stop_token>

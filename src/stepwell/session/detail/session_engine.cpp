@@ -7,6 +7,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/detail/run_trace.hpp"
 #include "stepwell/hook/hook.hpp"
+#include "stepwell/hook/state_names.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <fmt/format.h>

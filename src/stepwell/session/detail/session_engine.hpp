@@ -11,7 +11,6 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/creation/session_creation.hpp"
-#include "stepwell/hook/boundary.hpp"
 #include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/io/detail/signal_watch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/hook/boundary.hpp"
+#include "stepwell/hook/prometheus.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/format/detail/coding.hpp"
@@ -8,89 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <string>
+#include <utility>
 
 namespace stepwell {
-namespace {
-
-using seconds = std::chrono::duration<double>;
-
-constexpr double margin = 1.25;  // write rates vary
-
-/// Returns the write rate in bytes per second; empty if no save was measured.
-std::optional<double> rate_of(const preemption_facts& known) noexcept {
-  if (known.measured_bytes == 0 || !(known.measured_time.count() > 0)) { return std::nullopt; }
-  const double before = static_cast<double>(known.measured_bytes) / known.measured_time.count();
-  const auto& now = known.under_way;
-  if (now.writing_bytes == 0 || !(now.writing_for.count() > 0)) { return before; }
-  return std::min(before, static_cast<double>(now.writing_bytes) / now.writing_for.count());
-}
-
-/// Returns the time that the saves in flight still need.
-seconds rest_of_backlog(const save_backlog& backlog, double rate) noexcept {
-  const seconds writing(static_cast<double>(backlog.writing_bytes) / rate);
-  const seconds waiting(static_cast<double>(backlog.waiting_bytes) / rate);
-  return std::max(writing - backlog.writing_for, seconds::zero()) + waiting;
-}
-
-}  // namespace
-
-void recovery_copy::keep(snapshot taken, bool is_initial) {
-  const std::lock_guard lock(mutex_);
-  kept_.reset();
-  taken.leave_pool();  // with the mutex held, so that a save that takes the free buffer drops this copy first
-  kept_ = std::move(taken);
-  is_initial_ = is_initial;
-}
-
-void recovery_copy::drop() noexcept {
-  const std::lock_guard lock(mutex_);
-  kept_.reset();
-}
-
-bool recovery_copy::restore(bool is_initial, function_ref<void(const snapshot&)> restore) const {
-  const std::lock_guard lock(mutex_);
-  if (!kept_ || is_initial_ != is_initial) { return false; }
-  restore(*kept_);
-  return true;
-}
-
-std::size_t recovery_copy::held_bytes() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return kept_ ? kept_->held_bytes() : 0;
-}
-
-preemption_plan plan_preemption(const preemption_facts& known) noexcept {
-  preemption_plan plan{.left = known.left};
-  const auto rate = rate_of(known);
-  if (!rate) { return plan; }
-  plan.for_backlog = margin * rest_of_backlog(known.under_way, *rate);
-  plan.for_all = *plan.for_backlog + seconds(margin * static_cast<double>(known.state_bytes) / *rate);
-  if (*plan.for_all <= known.left || !(known.left > seconds::zero())) {
-    plan.choice = preemption_choice::save;
-  } else if (!known.under_way.empty() && *plan.for_backlog <= known.left) {
-    plan.choice = preemption_choice::finish;
-  } else {
-    plan.choice = preemption_choice::leave;
-  }
-  return plan;
-}
-
-std::string preemption_plan::to_string() const {
-  const auto time = for_all ? fmt::format("{:.3g} s expected, {:.3g} s left", for_all->count(), left.count())
-                            : fmt::format("no save was measured yet, {:.3g} s left", left.count());
-  switch (choice) {
-    case preemption_choice::save: return fmt::format("the state is saved: {}", time);
-    case preemption_choice::finish:
-      return fmt::format("no new save is started: {}; saves under way are finished, {:.3g} s expected", time, for_backlog->count());
-    case preemption_choice::leave: break;
-  }
-  if (for_backlog && for_backlog->count() > 0) {
-    return fmt::format("no new save is started: {}; saves under way are not expected to finish in time", time);
-  }
-  return fmt::format("no new save is started: {}", time);
-}
-
 namespace {
 
 /// One number of `session_metrics` for Prometheus.
@@ -181,7 +101,5 @@ std::string prometheus_text(std::span<const named_metrics> sessions) {
 std::string prometheus_text(const session_metrics& metrics, std::string_view session_name) {
   return prometheus_text(std::array{named_metrics{std::string(session_name), metrics}});
 }
-
-boundary_work::~boundary_work() = default;  // defined here, so that the virtual functions are compiled once
 
 }  // namespace stepwell

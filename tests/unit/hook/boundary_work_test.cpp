@@ -5,7 +5,7 @@
 #include "support/log_capture.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/hook/boundary.hpp>
+#include <stepwell/hook/boundary_work.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/hook/boundary.hpp>
+#include <stepwell/hook/preemption_plan.hpp>
 
 #include <chrono>
 #include <string>
