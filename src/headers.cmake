@@ -153,10 +153,13 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/data/detail/inflated_file.hpp
   stepwell/data/detail/read_ahead.hpp
   # layer 5: hook
+  stepwell/hook/detail/boundary_requests.hpp
+  stepwell/hook/detail/boundary_works.hpp
   stepwell/hook/detail/declares.hpp
-  stepwell/hook/detail/deferred_requests.hpp
   stepwell/hook/detail/hook_set.hpp
   stepwell/hook/detail/run_trace.hpp
+  stepwell/hook/detail/session_facts.hpp
+  stepwell/hook/detail/wait_limits.hpp
   # layer 6: creation
   stepwell/creation/detail/local_master.hpp
   # layer 7: session

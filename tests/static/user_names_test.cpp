@@ -65,7 +65,7 @@ GREEDY(parse_message); GREEDY(path_of); GREEDY(phase_of); GREEDY(philox4x32); GR
 GREEDY(places_of); GREEDY(plan_preemption); GREEDY(plan_retention); GREEDY(posix_file_system); GREEDY(prepare_as_chief);
 GREEDY(prepare_given); GREEDY(printable); GREEDY(printable_lines); GREEDY(progress_line); GREEDY(pull_variables);
 GREEDY(push_variables); GREEDY(random_bits); GREEDY(random_block); GREEDY(read_file); GREEDY(read_fixed); GREEDY(read_record);
-GREEDY(read_state_file); GREEDY(read_text_file); GREEDY(reason_of); GREEDY(record_data);
+GREEDY(read_state_file); GREEDY(read_text_file); GREEDY(record_data);
 GREEDY(refuse_negative); GREEDY(refuse_rewind); GREEDY(release_at_end); GREEDY(remove_checkpoint); GREEDY(remove_data_files);
 GREEDY(remove_or_log); GREEDY(request_type_of); GREEDY(restore); GREEDY(restored); GREEDY(result_for_caller);
 GREEDY(result_into); GREEDY(retry_on_signal); GREEDY(returned_by); GREEDY(run_awaited); GREEDY(run_call); GREEDY(run_of);
@@ -80,9 +80,9 @@ GREEDY(stepwell_category); GREEDY(store_little); GREEDY(subject_in_raw); GREEDY(
 GREEDY(take_awaited); GREEDY(take_next); GREEDY(take_run_awaited);
 GREEDY(take_run_within_step);
 GREEDY(take_once); GREEDY(take_step); GREEDY(take_varint); GREEDY(tensor_start); GREEDY(tensor_text); GREEDY(text);
-GREEDY(text_of); GREEDY(text_of_key); GREEDY(throw_aborted); GREEDY(throw_after_end); GREEDY(throw_both_given);
+GREEDY(text_of); GREEDY(text_of_key); GREEDY(throw_aborted); GREEDY(throw_both_given);
 GREEDY(throw_fed_twice); GREEDY(throw_if_cancelled); GREEDY(throw_named); GREEDY(throw_not_row_major);
-GREEDY(throw_nothing_to_begin_with); GREEDY(throw_rollback); GREEDY(throw_status); GREEDY(time_after); GREEDY(to_string);
+GREEDY(throw_nothing_to_begin_with); GREEDY(throw_status); GREEDY(time_after); GREEDY(to_string);
 GREEDY(to_utf8); GREEDY(trace_of_this_thread); GREEDY(transform); GREEDY(try_next); GREEDY(try_run); GREEDY(type_name);
 GREEDY(type_of_call); GREEDY(type_of_op); GREEDY(untagged); GREEDY(utf8_sequence_size); GREEDY(value_or_throw);
 GREEDY(value_text); GREEDY(variables); GREEDY(view_of); GREEDY(visit_table);

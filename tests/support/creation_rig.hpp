@@ -13,7 +13,7 @@ namespace stepwell::test {
 
 struct creation_rig {
   std::shared_ptr<manual_clock> clock = std::make_shared<manual_clock>();
-  deferred_requests control{clock};
+  boundary_requests requests{clock};
   detail::source_positions positions;
   recovery_copy initial;
   detail::initial_values missing;
@@ -24,7 +24,7 @@ struct creation_rig {
 
 private:
   session_creation make(bool is_first) {
-    return {control, positions, initial, &missing, [] { return variable_list(); }, search, is_first};
+    return {requests, positions, initial, &missing, [] { return variable_list(); }, search, is_first};
   }
 };
 

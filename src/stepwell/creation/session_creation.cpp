@@ -314,7 +314,7 @@ void session_creation::restore_one(const variable_list& own, const checkpoint_re
   initialize_missing(wanted, report.missing, found.prefix());
   for (const auto& [name, saved] : positions) { positions_.restore(name, saved.position, saved.fingerprint); }
   log_unclaimed(found, report.unused);
-  control_.set_restored_from(found.prefix());
+  requests_.facts().restored_from = found.prefix();
 }
 
 void session_creation::initialize_missing(const variable_list& wanted, const std::vector<std::string>& missing, const std::string& place) {

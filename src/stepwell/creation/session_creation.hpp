@@ -8,7 +8,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/detail/boundary_requests.hpp"
 #include "stepwell/hook/recovery_copy.hpp"
 #include "stepwell/io/pool.hpp"
 
@@ -186,16 +186,16 @@ public:
   using hook_state = std::function<variable_list()>;
 
   /// `initial` is null if the session does not recover.
-  session_creation(deferred_requests& control, detail::source_positions& positions, recovery_copy& copy, detail::initial_values* initial,
+  session_creation(boundary_requests& requests, detail::source_positions& positions, recovery_copy& copy, detail::initial_values* initial,
                    hook_state hooks, detail::checkpoint_search& search, bool is_first)
-      : control_(control), positions_(positions), copy_(copy), initial_(initial), hooks_(std::move(hooks)), search_(search),
+      : requests_(requests), positions_(positions), copy_(copy), initial_(initial), hooks_(std::move(hooks)), search_(search),
         is_first_(is_first) {}
 
   /// Returns false in a recovery. If the first creation failed, its retry still counts as the first creation.
   [[nodiscard]] bool is_first() const noexcept { return is_first_; }
-  [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return control_.time(); }
+  [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return requests_.facts().time; }
   /// Returns the signals of the session. Code that waits must end its wait when a stop is requested.
-  [[nodiscard]] session_signals& signals() const noexcept { return *control_.signals(); }
+  [[nodiscard]] session_signals& signals() const noexcept { return *requests_.signals(); }
 
   /// Returns the checkpoint to restore, found by `session_settings::find_checkpoint`. Empty if there is none.
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
@@ -237,7 +237,7 @@ private:
   void initialize_missing(const variable_list& wanted, const std::vector<std::string>& missing, const std::string& place);
   [[nodiscard]] variable_list with_hooks(variable_list own) const;
 
-  deferred_requests& control_;
+  boundary_requests& requests_;
   detail::source_positions& positions_;
   recovery_copy& copy_;
   detail::initial_values* initial_;

@@ -3,6 +3,7 @@
 // Type-erased hooks for programs that choose their hooks at run time: one hook of any type, or a list of them.
 #pragma once
 
+#include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
 

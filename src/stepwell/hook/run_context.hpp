@@ -5,7 +5,7 @@
 #pragma once
 
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/detail/boundary_requests.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -21,40 +21,40 @@ namespace stepwell {
 class session_requests {
 public:
   /// Returns the clock of the session.
-  [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return control_->time(); }
+  [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return requests_->facts().time; }
   /// Returns the name of the session. May be empty.
-  [[nodiscard]] const std::string& name() const noexcept { return control_->name(); }
+  [[nodiscard]] const std::string& name() const noexcept { return requests_->facts().name; }
   /// Returns the directory of the session's checkpoints. Empty if the session has none.
-  [[nodiscard]] const std::string& directory() const noexcept { return control_->directory(); }
+  [[nodiscard]] const std::string& directory() const noexcept { return requests_->facts().directory; }
   /// Returns the directory of the session's event files. Empty if the session has none.
-  [[nodiscard]] const std::string& event_directory() const noexcept { return control_->event_directory(); }
+  [[nodiscard]] const std::string& event_directory() const noexcept { return requests_->facts().event_directory; }
   /// Returns the writer of the event files in `event_directory`. Null if the session has no such directory.
   /// @errors Those of `summary::writer`.
-  [[nodiscard]] std::shared_ptr<summary::writer> event_writer() const { return control_->event_writer(); }
+  [[nodiscard]] std::shared_ptr<summary::writer> event_writer() const { return requests_->facts().event_writer(); }
   /// Logs `message` with the name of the session.
   void log(log_level level, std::string_view message) const;
   /// Displays `text` under `name` in the progress of the session: `show("eval", "loss 0.12 at step 500")`. `text` replaces the previous
   /// text of this name. If `text` is empty, the name is no longer displayed.
-  void show(std::string name, std::string text) const { control_->signals()->show(std::move(name), std::move(text)); }
+  void show(std::string name, std::string text) const { requests_->signals()->show(std::move(name), std::move(text)); }
   /// Returns the names and texts that are displayed.
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> shown() const { return control_->signals()->shown(); }
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> shown() const { return requests_->signals()->shown(); }
 
   /// Returns the prefix of the checkpoint that was restored at the start, or in the last recovery. Empty if no checkpoint was restored
   /// then.
-  [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return control_->restored_from(); }
+  [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return requests_->facts().restored_from; }
 
   /// Returns the epoch of the batch of this run, and whether the batch is the last one of its epoch. Empty outside of runs, in a run
   /// outside of a loop, and for a source without epochs (see `data::epoch_source`).
-  [[nodiscard]] std::optional<data::epoch_position> epoch() const { return control_->epoch(); }
+  [[nodiscard]] std::optional<data::epoch_position> epoch() const { return requests_->facts().epoch(); }
 
   /// Requests a stop: the loop ends before its next step. A later call of `run` throws `failed_precondition_error`.
   void request_stop(stop_reason why = {stop_cause::requested, "requested by a hook"}) const;
   void request_stop(std::string why) const;
-  [[nodiscard]] bool stop_requested() const noexcept { return control_->signals()->stop_requested(); }
+  [[nodiscard]] bool stop_requested() const noexcept { return requests_->signals()->stop_requested(); }
   /// Returns the time at which a wait of a hook that begins now must end, so that the session can still save its state. Never, unless a stop
   /// was requested, the session closes, or the process is about to end. A stop during the wait makes the time earlier, see
   /// `session_signals::wait_with_stop`.
-  [[nodiscard]] deadline end_of_waits() const { return control_->end_of_waits(); }
+  [[nodiscard]] deadline end_of_waits() const { return requests_->limits().end_of_waits(); }
   /// Returns `until`, or `end_of_waits()` if `until` never passes.
   [[nodiscard]] deadline end_of_waits(const deadline& until) const {
     return until.remaining() == clock::duration::max() ? end_of_waits() : until;
@@ -63,12 +63,12 @@ public:
   /// Requests a save: at the next boundary, after all hooks of this step have been called, the session passes the state to `work`.
   /// @lifetime `work` must live until this boundary. Register `work` with `add_work`, too: this call keeps `work` alive, and makes the
   ///    session wait for the save at the close.
-  void request_save(boundary_work& work) const { control_->request_save(work); }
+  void request_save(boundary_work& work) const { requests_->request_save(work); }
   /// Marks the state as bad, with the reason `why`. A bad state is saved neither at a boundary nor at the close. The mark is removed by
   /// `accept_state` and by a recovery.
   void reject_state(std::string why) const;
   /// Removes the mark that `reject_state` has set.
-  void accept_state() const noexcept { control_->accept_state(); }
+  void accept_state() const noexcept { requests_->accept_state(); }
 
   /// Requests a rollback: after all hooks of this run have been called, the session recovers, and restores the newest checkpoint. The
   /// effects of the run are lost. The rollback counts as a recovery in the limit of the session's retry policy. If recovery is turned off
@@ -83,7 +83,7 @@ public:
   /// code for traces only in runs whose caller passes `run_options`.
   void trace_into(std::shared_ptr<trace_recorder> recorder) const noexcept;
   /// Returns the current recorder, or null.
-  [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return control_->trace(); }
+  [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return requests_->trace(); }
 
   /// Registers `work`: from now on, the session calls the functions of `work` at boundaries and at the close.
   void add_work(std::shared_ptr<boundary_work> work) const;
@@ -91,27 +91,27 @@ public:
   /// calls `make` once for each `thing`, and keeps the work over recoveries.
   template<class Make>
   void add_work_for(const void* thing, Make&& make) const {
-    control_->add_work_for(thing, std::forward<Make>(make));
+    requests_->works().add_for(thing, std::forward<Make>(make));
   }
   /// Returns true for the first call with `thing` after each creation of the session, and false for later calls. If several hooks share an
   /// object, for example a writer, the hook for which `claim` returns true initialises the object.
-  [[nodiscard]] bool claim(const void* thing) const { return control_->claim(thing); }
+  [[nodiscard]] bool claim(const void* thing) const { return requests_->works().claim(thing); }
   /// Returns the signals of the session. Background threads use the signals to report a failure, to request that the session calls
   /// `boundary_work::process_events`, or to request a stop.
-  [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return control_->signals(); }
+  [[nodiscard]] const std::shared_ptr<session_signals>& signals() const noexcept { return requests_->signals(); }
 
 protected:
-  explicit session_requests(deferred_requests& control) noexcept : control_(&control) {}
+  explicit session_requests(boundary_requests& requests) noexcept : requests_(&requests) {}
 
 private:
-  deferred_requests* control_;
+  boundary_requests* requests_;
 };
 
 /// `session_requests` with access to the raw session.
 template<class Raw>
 class session_handle : public session_requests {
 public:
-  session_handle(Raw& raw, deferred_requests& control) noexcept : session_requests(control), raw_(&raw) {}
+  session_handle(Raw& raw, boundary_requests& requests) noexcept : session_requests(requests), raw_(&raw) {}
 
   /// Returns the raw session. Runs made on it directly call no hooks.
   [[nodiscard]] Raw& raw_session() const noexcept { return *raw_; }
@@ -128,8 +128,8 @@ private:
 template<class Raw>
 class run_context : public session_handle<Raw> {
 public:
-  run_context(Raw& raw, deferred_requests& control, int attempt) noexcept
-      : session_handle<Raw>(raw, control), global_step_(raw.global_step()), attempt_(attempt) {}
+  run_context(Raw& raw, boundary_requests& requests, int attempt) noexcept
+      : session_handle<Raw>(raw, requests), global_step_(raw.global_step()), attempt_(attempt) {}
   run_context(const run_context&) = delete;
   run_context& operator=(const run_context&) = delete;
 

@@ -2,6 +2,7 @@
 #include "stepwell/hooks/best_checkpoint_hook.hpp"
 
 #include "stepwell/base/cadence.hpp"
+#include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"

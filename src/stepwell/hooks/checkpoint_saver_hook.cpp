@@ -2,10 +2,10 @@
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 
 #include "stepwell/base/cadence.hpp"
+#include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/boundary_work.hpp"
-#include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/hooks/detail/drain_saver.hpp"
 #include "stepwell/hooks/detail/save_budget.hpp"

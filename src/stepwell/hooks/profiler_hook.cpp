@@ -2,12 +2,12 @@
 #include "stepwell/hooks/profiler_hook.hpp"
 
 #include "stepwell/base/cadence.hpp"
+#include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/format/detail/run_metadata.hpp"
 #include "stepwell/hook/boundary_work.hpp"
-#include "stepwell/hook/detail/deferred_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"

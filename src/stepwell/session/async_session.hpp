@@ -360,7 +360,7 @@ public:
   [[nodiscard]] bool should_stop() const noexcept { return core().should_stop(); }
   /// Requests the loop to end after the current step. The request cannot be withdrawn. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") {
-    core().control().signals()->request_stop({stop_cause::requested, std::move(why)});
+    core().requests().signals()->request_stop({stop_cause::requested, std::move(why)});
   }
   /// Returns the reason why the loop ended. If the loop has not ended, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core().why(); }
@@ -386,7 +386,7 @@ public:
   }
   /// Returns the prefix of the checkpoint that was restored most recently: at the start, or in the last recovery. Empty if none was
   /// restored.
-  [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core().control().restored_from(); }
+  [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core().requests().facts().restored_from; }
 
 private:
   explicit async_monitored_session(std::in_place_t, async_options how, session_settings settings, std::optional<Raw> raw,

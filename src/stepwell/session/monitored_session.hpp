@@ -208,7 +208,7 @@ public:
   /// Requests the loop to end after the current step, or before the next step if no step is running. The request cannot be withdrawn.
   /// @threads Any.
   void request_stop(std::string why = "the caller asked to stop") {
-    core_->control().signals()->request_stop({stop_cause::requested, std::move(why)});
+    core_->requests().signals()->request_stop({stop_cause::requested, std::move(why)});
   }
   /// Returns the reason for the end of the loop. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core_->why(); }
@@ -228,7 +228,7 @@ public:
   }
   /// Returns the prefix of the checkpoint that was restored in the last recovery, or at the start if there was no recovery. Empty if no
   /// checkpoint was restored at that time.
-  [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core_->control().restored_from(); }
+  [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core_->requests().facts().restored_from; }
 
   /// Returns a copy of the state that a checkpoint would contain now. Call this function between two steps. Use the copy for predictions,
   /// for an evaluation during the training, or to return to this state later. `restore(model, taken)` writes the copy `taken` into a model

@@ -3,6 +3,7 @@
 // A static set of hooks, sorted by phase at compile time. A point that a hook lacks generates no code.
 #pragma once
 
+#include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/hook/detail/run_trace.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_request.hpp"

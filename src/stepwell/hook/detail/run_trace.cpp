@@ -6,14 +6,14 @@
 namespace stepwell::detail {
 
 void run_trace::make_own() {
-  own_ = std::make_shared<trace_recorder>(control_.time());
-  control_.trace_into(own_);
+  own_ = std::make_shared<trace_recorder>(requests_.facts().time);
+  requests_.trace_into(own_);
 }
 
 void run_trace::attach_recorder() {
-  if (!control_.trace()) { make_own(); }
-  wanted_ = control_.trace();
-  told_ = control_.trace_begin();
+  if (!requests_.trace()) { make_own(); }
+  wanted_ = requests_.trace();
+  told_ = requests_.trace_begin();
   if (!own_ || wanted_ == own_) { return; }
   for (auto& span : own_->take().spans) { wanted_->add(std::move(span)); }
   own_.reset();

@@ -7,7 +7,7 @@
 
 #include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/base/trace.hpp"
-#include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/detail/boundary_requests.hpp"
 #include "stepwell/hook/run_options.hpp"
 
 #include <algorithm>
@@ -55,11 +55,11 @@ template<class Hook, class Point>
 /// recorder for the duration of the run.
 class run_trace {
 public:
-  explicit run_trace(deferred_requests& control) noexcept : control_(control) {}
+  explicit run_trace(boundary_requests& requests) noexcept : requests_(requests) {}
   run_trace(const run_trace&) = delete;
   run_trace& operator=(const run_trace&) = delete;
   ~run_trace() {
-    if (own_ && control_.trace() == own_) [[unlikely]] { control_.trace_into(nullptr); }
+    if (own_ && requests_.trace() == own_) [[unlikely]] { requests_.trace_into(nullptr); }
   }
 
   /// Starts a trace if the caller requests one. Called before `before_run` of the hooks.
@@ -101,14 +101,14 @@ private:
   void tell(run_metadata& observed);
   void tell_more(run_metadata& observed) const;
 
-  deferred_requests& control_;
+  boundary_requests& requests_;
   std::shared_ptr<trace_recorder> own_;
   std::shared_ptr<trace_recorder> wanted_;  // the recorder of the spans for the metadata; null: no trace is requested
   std::uint64_t told_ = 0;                  // position of the first span that is not in the metadata yet
 };
 
 struct no_run_trace {
-  explicit constexpr no_run_trace(const deferred_requests&) noexcept {}
+  explicit constexpr no_run_trace(const boundary_requests&) noexcept {}
   static constexpr void before_hooks(const auto&) noexcept {}
   static constexpr void before_run(const auto&) noexcept {}
   static constexpr void after_run(const auto&) noexcept {}

@@ -96,7 +96,7 @@ public:
     const auto offloaded_call = coro::make_offloaded_call(named_function);
     const typename base::in_flight now(*this, offloaded_call);
     hand_over(where, offloaded_call);
-    const interrupts on_cancel(core().control().signals());
+    const interrupts on_cancel(core().requests().signals());
     co_await offloaded_call->done().async_wait_on(asio::use_awaitable, on_cancel);
     throw_if_abandoned();
     offloaded_call->rethrow();
@@ -119,8 +119,8 @@ public:
   asio::awaitable<void> wait_until(clock::time_point when) {
     const coro::async_event woken;
     const scoped_value now(event_, &woken);
-    const std::stop_callback on_stop(core().control().signals()->stop_token(), [woken] { woken.set(); });
-    co_await coro::async_sleep_until(core().control().time(), when, woken);
+    const std::stop_callback on_stop(core().requests().signals()->stop_token(), [woken] { woken.set(); });
+    co_await coro::async_sleep_until(core().requests().facts().time, when, woken);
     throw_if_abandoned();
   }
   /// Waits until `woken` is set. @cancel Ends only the wait.
@@ -133,7 +133,7 @@ public:
   asio::awaitable<void> yield() {
     co_await asio::post(asio::use_awaitable);
     throw_if_abandoned();
-    slice_.begin(core().control().time()->now());
+    slice_.begin(core().requests().facts().time->now());
     static_cast<void>(slice_.is_over());
   }
 

@@ -147,7 +147,7 @@ asio::awaitable<loop_result<Result>> run_all_of(Async* self, Holder* holder) {
     ++all.steps;
   }
   all.why = self->core().why();
-  all.values = self->core().control().history();
+  all.values = self->core().requests().works().history();
   co_return all;
 }
 

@@ -182,7 +182,7 @@ public:
     if (is_abandoned()) { return; }
     is_abandoned_ = true;
     may_step_here_ = false;
-    core_->control().signals()->interrupt();
+    core_->requests().signals()->interrupt();
     if (running_) { running_->cancel_or_wait(); }
     if (event_ != nullptr) { event_->set(); }
     core_->positions().leave_sources();  // from now on the caller may destroy the sources
@@ -198,7 +198,7 @@ public:
   /// that they locked. And `end_release` was called, which also happens when the session's parts are destroyed.
   void begin_release() noexcept {
     const log_scope named(core_->settings().name);
-    log_failure("while abandoning a session", [this] { core_->control().hold_until_released(unreleased_); });
+    log_failure("while abandoning a session", [this] { core_->requests().works().hold_until_released(unreleased_); });
   }
   void end_release() noexcept { unreleased_.reset(); }
 
@@ -220,7 +220,7 @@ protected:
     in_flight& operator=(const in_flight&) = delete;
     ~in_flight() {
       self_.running_ = nullptr;
-      if (!offloaded_->has_run() && !self_.is_abandoned()) { self_.core_->control().signals()->interrupt(); }
+      if (!offloaded_->has_run() && !self_.is_abandoned()) { self_.core_->requests().signals()->interrupt(); }
       offloaded_->cancel_or_wait();
     }
 

@@ -63,8 +63,8 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     if (detail::is_shared(raw)) {
       throw invalid_argument_error("an awaited step cannot run on a shared master: it would block the event loops of the other sessions");
     }
-    run_context<raw_type> context(raw, core.control(), attempt);
-    trace_of_run<traced> trace(core.control());
+    run_context<raw_type> context(raw, core.requests(), attempt);
+    trace_of_run<traced> trace(core.requests());
     trace.before_hooks(caller);
     std::optional<decltype(core.template prepare<traced>(context, caller))> order;
     auto before = [&] { order.emplace(core.template prepare<traced>(context, caller)); };
@@ -107,7 +107,7 @@ asio::awaitable<std::optional<step_outcome>> take_once(Async& self, loop_attempt
   };
   co_await self.run_on(self.place_of_steps(), look);
   if (batch == nullptr) { co_return step_outcome::out_of_data; }
-  [[maybe_unused]] const auto shown = cursor.show_epoch(core.control());
+  [[maybe_unused]] const auto shown = cursor.show_epoch(core.requests().facts());
   auto run = [&](auto&... given) { return detail::run_step_awaited(self, loop.place.attempt, caller, given...); };
   auto outcome = co_await detail::with_batch(batch, run);
   if (!outcome) { co_return std::nullopt; }

@@ -12,7 +12,9 @@ namespace {
 void execute(session_engine& engine, const action& next) {
   switch (next.type) {
     case action::kind::work: return engine.call(next.what, next.attempt);
-    case action::kind::wait: static_cast<void>(engine.control().signals()->wait_for_stop(*engine.control().time(), next.until)); return;
+    case action::kind::wait:
+      static_cast<void>(engine.requests().signals()->wait_for_stop(*engine.requests().facts().time, next.until));
+      return;
     case action::kind::yield:
     case action::kind::observe: return;  // a blocking session has nothing to do here
   }

@@ -93,7 +93,7 @@ loop_result<Result> run_over(Core& core, Source& source) {
   while (detail::take_next(core, loop)) { ++all.steps; }
   all.last = std::move(loop.step);
   all.why = core.why();
-  all.values = core.control().history();
+  all.values = core.requests().works().history();
   return all;
 }
 

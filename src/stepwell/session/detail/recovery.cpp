@@ -43,8 +43,8 @@ clock::duration backoff_of(const retry_policy& policy, int attempt, std::uint64_
 
 bool is_recoverable(const std::exception_ptr& failure) noexcept { return detail::is_transient(detail::kind_of(failure)); }
 
-recovery::recovery(bool is_on, const retry_policy& policy, deferred_requests& control)
-    : is_on_(is_on && policy.max_attempts > 0), policy_(policy), control_(control) {
+recovery::recovery(bool is_on, const retry_policy& policy, boundary_requests& requests)
+    : is_on_(is_on && policy.max_attempts > 0), policy_(policy), requests_(requests) {
   check_retry_policy(policy);
 }
 
@@ -53,7 +53,7 @@ clock::time_point recovery::next(const std::exception_ptr& failure, std::int64_t
     furthest_ = last_step_done;
     tries_ = 0;
   }
-  if (tries_ >= policy_.max_attempts || (tries_ > 0 && control_.signals()->stop_requested())) {
+  if (tries_ >= policy_.max_attempts || (tries_ > 0 && requests_.signals()->stop_requested())) {
     log_error(fmt::format("giving up after {} recoveries without a step between them: {}", tries_, detail::text_of(failure)));
     tries_ = 0;
     std::rethrow_exception(failure);
@@ -61,7 +61,7 @@ clock::time_point recovery::next(const std::exception_ptr& failure, std::int64_t
   const auto wait = backoff_of(policy_, ++tries_, static_cast<std::uint64_t>(total_++));
   log_warning(fmt::format("recovery {} of at most {}, in {:.3f} s, after: {}", tries_, policy_.max_attempts,
                           std::chrono::duration<double>(wait).count(), detail::text_of(failure)));
-  return control_.time()->now() + wait;
+  return requests_.facts().time->now() + wait;
 }
 
 }  // namespace stepwell

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/detail/boundary_requests.hpp"
 #include "stepwell/session/session_settings.hpp"
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace stepwell {
 class recovery {
 public:
   /// @errors `invalid_argument_error` for an invalid policy.
-  recovery(bool is_on, const retry_policy& policy, deferred_requests& control);
+  recovery(bool is_on, const retry_policy& policy, boundary_requests& requests);
 
   /// Returns true if recovery is on and `failure` is transient. @threads Any.
   [[nodiscard]] bool is_overcome(const std::exception_ptr& failure) const noexcept { return is_on_ && is_recoverable(failure); }
@@ -40,7 +40,7 @@ public:
 private:
   bool is_on_;
   retry_policy policy_;
-  deferred_requests& control_;
+  boundary_requests& requests_;
   int tries_ = 0;
   std::int64_t furthest_ = -1;           // the highest step done at a failure so far
   std::atomic<std::int64_t> total_ = 0;  // read by any thread

@@ -108,8 +108,8 @@ template<class Core, class Caller, class... Args>
   auto stage = step_stage::before_run;
   try {
     constexpr bool traced = Core::may_trace() || Caller::has_options;
-    run_context<std::remove_cvref_t<decltype(raw)>> context(raw, core.control(), attempt);
-    trace_of_run<traced> trace(core.control());
+    run_context<std::remove_cvref_t<decltype(raw)>> context(raw, core.requests(), attempt);
+    trace_of_run<traced> trace(core.requests());
     trace.before_hooks(caller);
     const auto order = core.template prepare<traced>(context, caller);
     trace.before_run(order);
@@ -202,7 +202,7 @@ template<class Step, class Core, class Cursor>
 [[gnu::always_inline]] inline step_outcome take_step(Core& core, Cursor& cursor, const loop_place& place, std::optional<Step>& step) {
   const auto* batch = detail::batch_of_step(core, cursor);
   if (batch == nullptr) { return step_outcome::out_of_data; }
-  [[maybe_unused]] const auto shown = cursor.show_epoch(core.control());
+  [[maybe_unused]] const auto shown = cursor.show_epoch(core.requests().facts());
   auto outcome = detail::with_batch(batch, [&](auto&... given) __attribute__((always_inline)) {
     return detail::run_step(core, place.attempt, caller_request<all_hooks>{}, given...);
   });

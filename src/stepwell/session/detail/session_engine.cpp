@@ -34,16 +34,23 @@ stop_reason reason_of(const std::exception_ptr& failure, std::optional<errc> kin
   return {stop_cause::error, {}};
 }
 
+/// Throws `failed_precondition_error`: there can be no further run. @see contract RUN-1
+[[noreturn]] void throw_after_end(bool is_closed) {
+  if (is_closed) { throw failed_precondition_error("run called on a closed session; create a new session"); }
+  throw failed_precondition_error("Run called even after should_stop requested. Check should_stop() before each run");
+}
+
 }  // namespace
 
 session_engine::session_engine(session_settings settings, bool is_given, bool may_trace)
-    : settings_(std::move(settings)), control_(settings_.clock ? settings_.clock : system_clock()),
-      threads_(control_.time(), {}, settings_.name), is_given_(is_given), may_trace_(may_trace), protocol_(state_, *this),
-      recovery_(settings_.recover, settings_.retry, control_), search_(settings_.find_checkpoint), state_version_(state_version),
-      on_stop_(settings_.stop_token, stop_for_application{control_.signals()}) {
-  control_.set_name(settings_.name);
-  control_.set_directory(value_or_throw(io::absolute_path(settings_.directory)));
-  control_.set_event_output(value_or_throw(io::absolute_path(settings_.event_directory)), settings_.event_writer);
+    : settings_(std::move(settings)), requests_(settings_.clock ? settings_.clock : system_clock()),
+      threads_(requests_.facts().time, {}, settings_.name), is_given_(is_given), may_trace_(may_trace), protocol_(state_, *this),
+      recovery_(settings_.recover, settings_.retry, requests_), search_(settings_.find_checkpoint), state_version_(state_version),
+      on_stop_(settings_.stop_token, stop_for_application{requests_.signals()}) {
+  requests_.facts().name = settings_.name;
+  requests_.facts().directory = value_or_throw(io::absolute_path(settings_.directory));
+  requests_.facts().event_directory = value_or_throw(io::absolute_path(settings_.event_directory));
+  requests_.facts().make_event_writer = settings_.event_writer;
   positions_.set_resumes(settings_.resumes);
   positions_.set_log_name(settings_.name);
   watch_for_end();
@@ -55,11 +62,11 @@ void session_engine::watch_for_end() {
   if (settings_.preemption_grace && settings_.stop_on.empty()) {
     throw invalid_argument_error("preemption_grace is given, but stop_on is empty; add a signal to stop_on, e.g. SIGTERM");
   }
-  control_.signals()->set_grace_of_process(settings_.preemption_grace);
-  control_.set_grace_of_stop(settings_.stop_grace_period);
+  requests_.signals()->set_grace_of_process(settings_.preemption_grace);
+  requests_.limits().set_grace_of_stop(settings_.stop_grace_period);
   if (settings_.stop_on.empty()) { return; }
-  end_signals_ = value_or_throw(
-      io::signal_watch::start(settings_.stop_on, [signals = control_.signals(), time = control_.time(), name = settings_.name](int signal) {
+  end_signals_ = value_or_throw(io::signal_watch::start(
+      settings_.stop_on, [signals = requests_.signals(), time = requests_.facts().time, name = settings_.name](int signal) {
         const auto what = "the process was sent " + io::signal_name(signal);
         signals->end_process(what, time->now());
         const log_scope named(name);
@@ -79,8 +86,8 @@ void session_engine::call(piece what, detail::step_attempt* attempt) {
     case piece::leave_failed: return leave_failed();
     case piece::attach_source: return attempt->attach();
     case piece::step: return attempt->take();
-    case piece::boundary: return keep_boundary_or_fail();
-    case piece::drain: return control_.drain(deadline::never(*control_.time()));
+    case piece::boundary: return process_boundary_or_fail();
+    case piece::drain: return requests_.works().drain(deadline::never(*requests_.facts().time));
     case piece::request_save: return save_on_request();
     case piece::end_hooks: return begin_closing(), end_hooks(closing_->failures);
     case piece::finish_close: return finish_close();
@@ -91,7 +98,7 @@ void session_engine::call(piece what, detail::step_attempt* attempt) {
 // ---- stops and failures
 
 stop_reason session_engine::why() const {
-  auto why = control_.signals()->why();
+  auto why = requests_.signals()->why();
   if (why.cause == stop_cause::none && !is_closed() && !threads_joined_ && threads_.should_stop()) { why = stop_of_threads(); }
   if (why.cause == stop_cause::none && source_ended_) { why = {stop_cause::end_of_data, "the source has no more batches"}; }
   if (why.cause == stop_cause::none && is_closed()) { why = {stop_cause::closed, "the session was closed"}; }
@@ -103,7 +110,7 @@ void session_engine::check_threads() const {
 }
 
 void session_engine::throw_if_closed() const {
-  if (is_closed() || control_.signals()->stopped_by_hook()) { throw_after_end(is_closed()); }
+  if (is_closed() || requests_.signals()->stopped_by_hook()) { throw_after_end(is_closed()); }
 }
 
 bool session_engine::is_recovery_due_for_step_fn() {
@@ -112,7 +119,7 @@ bool session_engine::is_recovery_due_for_step_fn() {
 }
 
 void session_engine::throw_if_bad_state() const {
-  if (const auto& why = control_.rejected()) {
+  if (const auto& why = requests_.rejected()) {
     throw failed_precondition_error("no checkpoint is written because the state was rejected: " + *why);
   }
 }
@@ -142,7 +149,7 @@ void session_engine::check_copy() const {
 
 void session_engine::on_failure(step_stage stage, std::exception_ptr failure, int attempt) noexcept {
   const log_scope named(settings_.name);
-  control_.drop_requests();
+  requests_.drop_saves();
   settle_fence();
   set_failure(stage, failure);
   const auto phase = state_.phase();
@@ -150,8 +157,8 @@ void session_engine::on_failure(step_stage stage, std::exception_ptr failure, in
     const bool is_midway = phase == session_phase::failed_midway || (stage != step_stage::source && stage != step_stage::boundary);
     state_.to(is_midway ? session_phase::failed_midway : session_phase::failed);
   }
-  control_.end_trace();
-  control_.signals()->note_failure(reason_of(failure, failure_kind_, is_of_data()));
+  requests_.end_trace();
+  requests_.signals()->note_failure(reason_of(failure, failure_kind_, is_of_data()));
   if (has_raw()) { notify_failure(failure, attempt); }  // otherwise no session was created
 }
 
@@ -164,8 +171,8 @@ void session_engine::set_failure(step_stage stage, std::exception_ptr failure) n
 void session_engine::forget_failure() noexcept {
   failure_ = nullptr;
   if (state_.has_failed()) { state_.to(session_phase::ready); }
-  control_.drop_rollback();
-  control_.signals()->forget_failure();
+  requests_.drop_rollback();
+  requests_.signals()->forget_failure();
 }
 
 bool session_engine::can_recover() {
@@ -193,7 +200,8 @@ session_metrics session_engine::metrics() const {
   all.recoveries = recovery_.total();
   all.creations = creations_;
   all.rollbacks = rollbacks_;
-  control_.report(all);
+  all.preemption = requests_.limits().plan();
+  requests_.works().report(all);
   all.snapshot_bytes += copy_->held_bytes() + initial_.held_bytes();
   for (const auto& runner : settings_.queue_runners) {
     if (const auto depth = runner->depth()) { all.queue_depths[runner->name()] = *depth; }
@@ -207,8 +215,8 @@ void session_engine::start_runners() {
   if (settings_.queue_runners.empty()) { return; }
   start_queue_runners(this, threads_, settings_.queue_runners);
   // A loop that waits for a queue sees a stop only when the threads stop and close the queue.
-  if (!on_own_stop_) { on_own_stop_.emplace(control_.signals()->stop_token(), stop_for_threads{&threads_}); }
-  if (control_.signals()->stop_requested()) { threads_.request_stop(); }
+  if (!on_own_stop_) { on_own_stop_.emplace(requests_.signals()->stop_token(), stop_for_threads{&threads_}); }
+  if (requests_.signals()->stop_requested()) { threads_.request_stop(); }
 }
 
 void session_engine::join(const deadline& until) {
@@ -245,7 +253,7 @@ stop_reason session_engine::stop_of_threads() const {
 bool session_engine::stopped_by_threads() const noexcept {
   if (threads_joined_) { return false; }
   if (!recovery_.is_overcome(threads_.failure())) { return true; }
-  control_.signals()->ask_to_recover();
+  requests_.signals()->ask_to_recover();
   return false;
 }
 
@@ -257,7 +265,7 @@ bool session_engine::failed_by_thread() noexcept {
   if (is_due) {
     if (failure != failure_) { on_failure(step_stage::boundary, std::move(failure)); }  // hooks are notified once
   } else {
-    control_.signals()->recovered();
+    requests_.signals()->recovered();
   }
   return is_due;
 }
@@ -265,12 +273,12 @@ bool session_engine::failed_by_thread() noexcept {
 // ---- recovery
 
 bool session_engine::must_recover() {
-  return control_.signals()->recovery_asked() && (state_.phase() == session_phase::lost || failed_by_thread());
+  return requests_.signals()->recovery_asked() && (state_.phase() == session_phase::lost || failed_by_thread());
 }
 
 void session_engine::leave_failed() {
-  control_.signals()->ask_to_recover();  // the next operation recovers if this one fails
-  control_.reject_state("recovery has not succeeded");
+  requests_.signals()->ask_to_recover();  // the next operation recovers if this one fails
+  requests_.reject_state("recovery has not succeeded");
   skip_batch_ = false;
   join_and_drain();
   next_attempt_ = recovery_.next(failure_, last_step_done_.load(std::memory_order_relaxed));
@@ -278,12 +286,12 @@ void session_engine::leave_failed() {
 
 /// Joins the threads and drains the saves of the failed session. Failures that a recovery may overcome are logged. @see contract REC-2
 void session_engine::join_and_drain() {
-  if (threads_.should_stop() && !threads_.failure() && !threads_joined_) { control_.signals()->request_stop(stop_of_threads()); }  // D-12
+  if (threads_.should_stop() && !threads_.failure() && !threads_joined_) { requests_.signals()->request_stop(stop_of_threads()); }  // D-12
   threads_.request_stop();
   const auto until = grace();
   detail::error_collector failures;
   failures.attempt([&] { log_or_throw([&] { join(until); }); });
-  failures.attempt([&] { log_or_throw([&] { control_.drain(until); }); });
+  failures.attempt([&] { log_or_throw([&] { requests_.works().drain(until); }); });
   if (!is_given_) { close_raw(); }  // a raw session given by the caller is also used afterwards
   threads_joined_ = true;
   if (!failures.get()) { return; }
@@ -292,17 +300,17 @@ void session_engine::join_and_drain() {
 }
 
 void session_engine::roll_back() {
-  const auto& asked = *control_.rollback();
+  const auto& asked = *requests_.rollback();
   if (joins_others_) {
     throw failed_precondition_error("a worker cannot roll back (" + asked.why +
                                     "): the chief owns the model; give the hook that requests the rollback to the chief, see chief_only");
   }
   ++rollbacks_;
-  throw_rollback(asked);
+  throw aborted_error("rolling back: " + asked.why);
 }
 
 void session_engine::answer_rollback() {
-  const auto& asked = control_.rollback();
+  const auto& asked = requests_.rollback();
   if (!asked) { return; }
   skip_batch_ = asked->skip_batch;
   if (asked->answer) { asked->answer(); }
@@ -327,48 +335,48 @@ void session_engine::find_checkpoint() {
 
 void session_engine::make_raw() {
   const bool is_first = creations_ == 0;
-  control_.begin_creation();
+  requests_.begin_creation();
   threads_.clear_stop();
   threads_joined_ = false;
   if (is_first) { check_names(); }
   session_creation creation(
-      control_, positions_, *copy_, recovery_.is_on() ? &initial_ : nullptr, [this] { return hook_variables(); }, search_, is_first);
+      requests_, positions_, *copy_, recovery_.is_on() ? &initial_ : nullptr, [this] { return hook_variables(); }, search_, is_first);
   make(creation);
   search_.forget_ahead();
   joins_others_ = creation.is_joining();
   starts_at_.store(creation.starts_at().value_or(raw_step()), std::memory_order_relaxed);
   if (!joins_others_) { positions_.go_back(starts_at()); }
-  control_.accept_state();
+  requests_.accept_state();
   note_created(is_first);
   start_runners();
 }
 
 void session_engine::note_created(bool is_first) {
   ++creations_;
-  if (const auto& prefix = control_.restored_from()) {
+  if (const auto& prefix = requests_.facts().restored_from) {
     log_info("restored " + *prefix + "; continuing after step " + std::to_string(raw_step()));
   }
   if (!is_first) { answer_rollback(); }
 }
 
 void session_engine::finish_creation() {
-  if (is_boundary_due(may_trace_)) { keep_boundary(); }
-  control_.drop_rollback();
-  control_.end_creation();
-  control_.signals()->recovered();
+  if (is_boundary_due(may_trace_)) { process_boundary(); }
+  requests_.drop_rollback();
+  requests_.works().end_creation();
+  requests_.signals()->recovered();
   if (!skip_batch_) { forget_failure(); }  // a batch that cannot be skipped makes the loop throw the failure after all
 }
 
 void session_engine::handle_creation_failure() {
   on_failure(step_stage::creation, std::exchange(creation_failure_, nullptr));
   if (can_recover()) { return; }
-  control_.reject_state("the session could not be created");
+  requests_.reject_state("the session could not be created");
   leave_threads();
   std::rethrow_exception(failure_);
 }
 
 bool session_engine::was_interrupted(const std::exception_ptr& failure) const noexcept {
-  return control_.signals()->interrupted() && detail::kind_of(failure) == errc::cancelled;
+  return requests_.signals()->interrupted() && detail::kind_of(failure) == errc::cancelled;
 }
 
 /// Checks the variables before the restore. Afterwards they are not listed until `after_create_session` of all hooks was called, so that a
@@ -378,77 +386,7 @@ void session_engine::check_names() {
   while_alone([this] { static_cast<void>(compose()); });
 }
 
-// ---- boundary
-
-void session_engine::keep_boundary_or_fail() {
-  try {
-    keep_boundary();
-  } catch (...) {
-    on_failure(step_stage::boundary, std::current_exception());
-    throw;
-  }
-}
-
-void session_engine::keep_boundary() {
-  if (may_trace_ && control_.trace()) { return keep_traced_boundary(); }
-  act(deadline::never(*control_.time()));
-}
-
-/// Processes a traced boundary, and ends the trace.
-void session_engine::keep_traced_boundary() {
-  detail::error_collector failures;
-  failures.attempt([&] {
-    if (!control_.due()) { return; }
-    const detail::traced_part part(control_.trace(), "boundary");
-    act(deadline::never(*control_.time()));
-  });
-  control_.end_trace();  // later work is not traced
-  failures.rethrow();
-}
-
-void session_engine::act(const deadline& until) {
-  const bool saves_for_recovery = settings_.restores_what_it_saves;
-  if (saves_for_recovery && control_.signals()->has_checkpoint()) { copy_->drop(); }
-  const auto with_state = [&](bool is_last, function_ref<void(const boundary_state&)> save) {
-    with_values([&] {
-      auto state = compose();
-      state.is_last = is_last;
-      if (saves_for_recovery && settings_.keep_initial_state && recovery_.is_on() && !control_.signals()->has_checkpoint()) {
-        state.copy = copy_;
-      }
-      state.wait_for_records = control_.start_flush();
-      if (state_.phase() == session_phase::at_boundary && !is_last) { state.fence = prepared_fence(); }
-      save(state);
-    });
-  };
-  control_.act(with_state, until);
-}
-
-/// The library's own variables are early: hooks and sources change them at any time in a step.
-boundary_state session_engine::compose() {
-  boundary_state state{.global_step = raw_step(), .variables = raw_variables()};
-  const auto append = [&](variable_list more) {
-    for (auto& variable : more) { state.variables.push_back(std::move(variable).early()); }
-  };
-  append(hook_variables());
-  append(positions_.variables());
-  state.variables.emplace_back(std::string(version_name), state_version_);
-  return state;
-}
-
-update_fence* session_engine::prepared_fence() noexcept {
-  auto* found = fence();
-  if (found == nullptr) { return nullptr; }
-  constexpr unsigned period = 16;  // see `session_settings::check_update_fence`
-  const bool is_turn = fenced_saves_++ % period == 0;
-  found->set_checks(settings_.check_update_fence.value_or(is_turn));
-  return found;
-}
-
-/// Ends the copy of a snapshot, before code other than a step may change the variables.
-void session_engine::settle_fence() noexcept {
-  if (auto* found = has_raw() ? fence() : nullptr) { found->settle(); }
-}
+// ---- saves and snapshots on request
 
 void session_engine::save_on_request() {
   if (!request_save()) { throw failed_precondition_error("no hook of this session saves checkpoints"); }
@@ -482,21 +420,21 @@ run_ending session_engine::ending(const std::exception_ptr& failure) const {
 void session_engine::begin_closing() {
   settle_fence();
   closing_.emplace(close_progress{.until = grace(), .failures = {}});
-  control_.begin_close(closing_->until);
+  requests_.limits().begin_close(closing_->until);
 }
 
 void session_engine::finish_close() {
   auto& [until, failures] = *closing_;
   if (until.remaining() == clock::duration::zero()) { until = grace(); }  // `end` of the hooks took longer
   failures.attempt([&] {
-    const detail::traced_part part(may_trace_ ? control_.trace() : nullptr, "boundary");
-    act(until);
+    const detail::traced_part part(may_trace_ ? requests_.trace() : nullptr, "boundary");
+    process_requests(until);
   });
-  control_.end_trace();
-  if (threads_.should_stop()) { control_.signals()->request_stop(stop_of_threads()); }
+  requests_.end_trace();
+  if (threads_.should_stop()) { requests_.signals()->request_stop(stop_of_threads()); }
   threads_.request_stop();
   auto how = ending(failures.get());
-  failures.attempt([&] { control_.drain_and_flush(until, std::move(how)); });
+  failures.attempt([&] { requests_.works().drain_and_flush(until, std::move(how)); });
   failures.attempt([&] { log_or_throw([&] { join(until); }); });
   close_raw();
   copy_->drop();
@@ -510,7 +448,7 @@ void session_engine::abandon(std::exception_ptr failure) noexcept {
   const log_scope named(settings_.name);
   state_.to(session_phase::abandoned);
   if (failure == nullptr ? failure_ == nullptr : failure != failure_) { on_failure(step_stage::boundary, failure); }
-  control_.drop_requests();
+  requests_.drop_saves();
   threads_.request_stop();
   const auto until = grace();
   detail::log_failure("while shutting down after an error", [&] {
@@ -518,7 +456,7 @@ void session_engine::abandon(std::exception_ptr failure) noexcept {
     if (how.how != session_ending::failed) {
       how = {session_ending::failed, {stop_cause::error, "the session was destroyed by an exception"}, how.global_step};
     }
-    control_.drain_and_flush(until, std::move(how));
+    requests_.works().drain_and_flush(until, std::move(how));
   });
   detail::log_failure("while shutting down after an error", [&] { join(until); });
   close_raw();
@@ -528,10 +466,10 @@ void session_engine::shut_down() noexcept {
   if (state_.phase() > session_phase::ending) { return; }
   const log_scope named(settings_.name);
   state_.to(session_phase::abandoned);
-  control_.end_trace();
-  control_.drop_requests();
+  requests_.end_trace();
+  requests_.drop_saves();
   threads_.request_stop();
-  control_.detach();
+  requests_.works().detach();
   detail::log_failure("while shutting down a session", [&] { join(grace()); });
   close_raw();
 }

@@ -5,13 +5,14 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/creation/session_creation.hpp"
-#include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/detail/boundary_requests.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/io/detail/signal_watch.hpp"
 #include "stepwell/session/detail/recovery.hpp"
@@ -27,6 +28,7 @@
 #include <optional>
 #include <stop_token>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -37,8 +39,8 @@ enum class step_stage { creation, source, before_run, run, after_run, boundary }
 /// @threads The session's thread, except `should_stop`, `why`, `is_closed` and `metrics`.
 class session_engine : public detail::protocol_host {
 public:
-  [[nodiscard]] deferred_requests& control() noexcept { return control_; }
-  [[nodiscard]] const deferred_requests& control() const noexcept { return control_; }
+  [[nodiscard]] boundary_requests& requests() noexcept { return requests_; }
+  [[nodiscard]] const boundary_requests& requests() const noexcept { return requests_; }
   [[nodiscard]] detail::source_positions& positions() noexcept { return positions_; }
   [[nodiscard]] const session_settings& settings() const noexcept { return settings_; }
   [[nodiscard]] coordinator& threads() noexcept { return threads_; }
@@ -53,12 +55,12 @@ public:
 
   [[nodiscard]] bool is_closed() const noexcept { return state_.is_closed(); }
   [[nodiscard]] bool should_stop() const noexcept final {
-    return state_.is_over() || control_.signals()->stop_requested() || (threads_.should_stop() && stopped_by_threads());
+    return state_.is_over() || requests_.signals()->stop_requested() || (threads_.should_stop() && stopped_by_threads());
   }
   /// Returns true if the next step may begin at once: the loop is not over, no recovery is due, and no thread of the session has stopped. If
   /// it returns false, the protocol determines what comes next.
   [[nodiscard, gnu::always_inline]] bool may_step_at_once() const noexcept {
-    return !state_.is_over() && control_.signals()->clear_to_loop() && !threads_.should_stop();
+    return !state_.is_over() && requests_.signals()->clear_to_loop() && !threads_.should_stop();
   }
   /// Returns the reason why the loop ended: a stop; otherwise a failure after which the caller did not continue; otherwise the end of the
   /// last source.
@@ -71,7 +73,7 @@ public:
   /// Returns true if the session has to be created anew before the next run. @see contract WRAP-4
   /// @errors `failed_precondition_error` after the end. @see contract RUN-1
   [[nodiscard, gnu::always_inline]] bool is_recovery_due() final {
-    if (!is_closed() && control_.signals()->clear_to_run()) [[likely]] { return false; }
+    if (!is_closed() && requests_.signals()->clear_to_run()) [[likely]] { return false; }
     throw_if_closed();
     return must_recover();
   }
@@ -133,7 +135,7 @@ protected:
   ~session_engine();
 
   /// Returns true if the boundary has work to do. The caller passes `may_trace` again, as a constant on the fast path.
-  [[nodiscard]] bool is_boundary_due(bool may_trace) const noexcept { return (may_trace && control_.trace()) || control_.due(); }
+  [[nodiscard]] bool is_boundary_due(bool may_trace) const noexcept { return (may_trace && requests_.trace()) || requests_.due(); }
   [[nodiscard]] bool must_recover();
   /// Starts the time limit of a close.
   void begin_closing();
@@ -142,7 +144,7 @@ protected:
 
   detail::owner_process owner_;
   session_settings settings_;
-  deferred_requests control_;
+  boundary_requests requests_;
   coordinator threads_;
   detail::session_state state_;
   std::exception_ptr failure_;
@@ -188,7 +190,7 @@ private:
   // Functions of the protocol.
   [[nodiscard]] bool is_boundary_due() const noexcept final { return is_boundary_due(may_trace_); }
   [[nodiscard]] bool was_interrupted(const std::exception_ptr& failure) const noexcept final;
-  void clear_interruption() final { control_.signals()->clear_interruption(); }
+  void clear_interruption() final { requests_.signals()->clear_interruption(); }
   void set_creation_failure(std::exception_ptr failure) noexcept final { creation_failure_ = std::move(failure); }
   [[nodiscard]] clock::time_point next_attempt() const noexcept final { return next_attempt_; }
   void check_save() const final;
@@ -199,7 +201,7 @@ private:
   void finish_creation();
   void handle_creation_failure();
   void leave_failed();
-  void keep_boundary_or_fail();
+  void process_boundary_or_fail();
   void save_on_request();
   void finish_close();
 
@@ -207,9 +209,11 @@ private:
   void note_created(bool is_first);
   void answer_rollback();
   void start_runners();
-  void keep_boundary();
-  void keep_traced_boundary();
-  void act(const deadline& until);
+  void process_boundary();
+  void process_requests(const deadline& until);
+  void save_state(std::vector<boundary_work*> saves, bool process_ends, const deadline& until);
+  void save_with(boundary_work& work, const boundary_state& state, deadline until);
+  [[nodiscard]] boundary_state compose_for_save(bool process_ends);
   void check_names();
   [[nodiscard]] boundary_state compose();
   void join_and_drain();
@@ -220,7 +224,7 @@ private:
   [[nodiscard]] update_fence* prepared_fence() noexcept;
   void throw_if_bad_state() const;
   void log_or_throw(function_ref<void()> action) const;
-  [[nodiscard]] deadline grace() const { return control_.within_process(control_.deadline_after(settings_.stop_grace_period)); }
+  [[nodiscard]] deadline grace() const { return requests_.limits().within_process(requests_.limits().after_stop()); }
   [[nodiscard]] run_ending ending(const std::exception_ptr& failure) const;
   [[nodiscard]] stop_reason stop_of_threads() const;
   void set_failure(step_stage stage, std::exception_ptr failure) noexcept;

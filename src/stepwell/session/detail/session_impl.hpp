@@ -6,7 +6,7 @@
 #include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/creation/session_creator.hpp"
-#include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/detail/boundary_requests.hpp"
 #include "stepwell/hook/detail/hook_set.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
@@ -59,13 +59,13 @@ public:
     hooks_.template after_run<typename Order::hook_choice, Traced>(context, order.hooks(), *raw_, outcome,
                                                                    {&order.options(), &order.metadata()});
     last_step_done_.store(step_after, std::memory_order_relaxed);
-    if (control_.rollback_asked()) [[unlikely]] { roll_back(); }
+    if (requests_.rollback()) [[unlikely]] { roll_back(); }
     state_.to_within_step(detail::session_phase::ready);
   }
 
   /// Ends a run that was cancelled before its step was done. No failure is reported.
   void cancel_run() noexcept {
-    control_.drop_requests();
+    requests_.drop_saves();
     state_.to_within_step(detail::session_phase::ready);
   }
 
@@ -90,19 +90,19 @@ private:
   [[nodiscard]] variable_list hook_variables() override { return hooks_.state(); }
   void begin_hooks() override { hooks_.template call<detail::begin_point>(); }
   void notify_created() override {
-    session_handle<Raw> handle(*raw_, control_);
+    session_handle<Raw> handle(*raw_, requests_);
     hooks_.template call<detail::after_create_session_point>(handle, threads_);
   }
   void notify_failure(const std::exception_ptr& failure, int attempt) noexcept override {
-    run_context<Raw> context(*raw_, control_, attempt);
+    run_context<Raw> context(*raw_, requests_, attempt);
     hooks_.on_error(context, failure);
   }
   bool request_save() override {
-    session_handle<Raw> handle(*raw_, control_);
+    session_handle<Raw> handle(*raw_, requests_);
     return hooks_.save_now(handle);
   }
   void end_hooks(detail::error_collector& failures) override {
-    session_handle<Raw> handle(*raw_, control_);
+    session_handle<Raw> handle(*raw_, requests_);
     hooks_.end(handle, failures);
   }
 

@@ -5,7 +5,7 @@
 
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/hook/detail/deferred_requests.hpp"
+#include "stepwell/hook/detail/session_facts.hpp"
 #include "stepwell/session/session_settings.hpp"
 
 #include <cstdint>
@@ -36,6 +36,26 @@ struct missed_rewind {
 void refuse_rewind(unseekable_policy policy, const missed_rewind& missed);
 
 }  // namespace detail
+
+/// Shows the epoch of the batch at which `source` stands, during a run.
+/// @lifetime `facts` and `source` must outlive it.
+class epoch_scope {
+public:
+  template<data::epoch_source Source>
+  epoch_scope(session_facts& facts, const Source& source) noexcept : facts_(facts) {
+    constexpr auto read = [](const void* given) {
+      const auto& from = *static_cast<const Source*>(given);
+      return data::epoch_position{from.epoch(), from.is_last_of_epoch()};
+    };
+    facts_.epoch_of_run = {&source, read};
+  }
+  epoch_scope(const epoch_scope&) = delete;
+  epoch_scope& operator=(const epoch_scope&) = delete;
+  ~epoch_scope() { facts_.epoch_of_run = {}; }
+
+private:
+  session_facts& facts_;
+};
 
 /// A registered source, with the position at which a loop reads.
 /// @lifetime `positions` and `source` must outlive it.
@@ -76,9 +96,9 @@ public:
   }
 
   /// Makes the epoch of the current batch visible to hooks, as long as the result exists. Generates no code for a source without epochs.
-  [[nodiscard, gnu::always_inline]] auto show_epoch([[maybe_unused]] deferred_requests& control) const noexcept {
+  [[nodiscard, gnu::always_inline]] auto show_epoch([[maybe_unused]] session_facts& facts) const noexcept {
     if constexpr (data::epoch_source<Source>) {
-      return epoch_scope(control, source_);
+      return epoch_scope(facts, source_);
     } else {
       return 0;
     }
@@ -149,7 +169,7 @@ public:
 
   [[nodiscard]] const no_data::batch* peek() const noexcept { return source_.peek(); }
   void advance(std::int64_t /*global_step*/) noexcept {}
-  [[nodiscard]] static constexpr int show_epoch(const deferred_requests& /*control*/) noexcept { return 0; }
+  [[nodiscard]] static constexpr int show_epoch(const session_facts& /*facts*/) noexcept { return 0; }
   [[nodiscard]] static constexpr bool is_ahead() noexcept { return false; }
   void rewind(std::int64_t /*to*/, unseekable_policy /*policy*/) noexcept {}
   /// Returns false: there is no batch to skip.

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/hook/detail/boundary_requests.hpp"
+
+#include <algorithm>
+
+namespace stepwell {
+
+void boundary_requests::request_save(boundary_work& work) {
+  if (std::ranges::find(saves_, &work) == saves_.end()) { saves_.push_back(&work); }
+}
+
+std::vector<boundary_work*> boundary_requests::take_saves() {
+  for (const auto& work : works_.registered()) {
+    if (work->is_save_due()) { request_save(*work); }
+  }
+  return std::exchange(saves_, {});
+}
+
+void boundary_requests::trace_into(std::shared_ptr<trace_recorder> recorder) noexcept {
+  trace_begin_ = recorder ? recorder->position() : 0;
+  trace_ = std::move(recorder);
+}
+
+void boundary_requests::end_trace() noexcept {
+  if (std::exchange(trace_, nullptr)) { works_.end_trace(); }
+}
+
+}  // namespace stepwell

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The facts of a session that its hooks may read. Independent of the types of model and hooks.
+#pragma once
+
+#include "stepwell/base/clock.hpp"
+#include "stepwell/data/source.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace stepwell {
+namespace summary {
+class writer;
+}
+
+/// The facts of one session. The session sets them.
+/// @threads The session's thread.
+struct session_facts {
+  /// Reads the epoch of the batch at which a source stands.
+  struct epoch_reader {
+    const void* source = nullptr;
+    data::epoch_position (*read)(const void* source) = nullptr;
+  };
+
+  std::shared_ptr<clock> time;
+  std::string name = {};             ///< The name of the session, which is in its log messages. May be empty.
+  std::string directory = {};        ///< The directory that hooks use if they are given none. See `session_settings`.
+  std::string event_directory = {};  ///< The directory of the session's event files. Empty: the session has none.
+  /// Returns the writer of the event files. Null: a writer with default options.
+  std::function<std::shared_ptr<summary::writer>()> make_event_writer = nullptr;
+  std::optional<std::string> restored_from = std::nullopt;  ///< The prefix of the checkpoint that the last creation has restored.
+  epoch_reader epoch_of_run = {};                           ///< Set during a run whose batch has an epoch.
+
+  /// Returns the writer of the event files. Null if there is no directory.
+  [[nodiscard]] std::shared_ptr<summary::writer> event_writer() const;
+  /// Returns the epoch of the batch of the run in progress. Empty if there is no run, or if its batch has no epoch.
+  [[nodiscard]] std::optional<data::epoch_position> epoch() const {
+    return epoch_of_run.source != nullptr ? std::optional(epoch_of_run.read(epoch_of_run.source)) : std::nullopt;
+  }
+};
+
+}  // namespace stepwell
