@@ -240,6 +240,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/checkpoint/detail/index_builder.hpp
   stepwell/checkpoint/detail/name_index.hpp
   stepwell/checkpoint/detail/pending_copy.hpp
+  stepwell/checkpoint/detail/saver_state.hpp
   stepwell/checkpoint/detail/stored_checkpoint.hpp
   stepwell/checkpoint/detail/tensor_reads.hpp
   stepwell/checkpoint/detail/unsynced_file_system.hpp

@@ -10,6 +10,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
+#include "stepwell/checkpoint/detail/saver_state.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
 
@@ -23,6 +24,7 @@
 namespace stepwell {
 namespace {
 
+using detail::saver_phase;
 using detail::text_of;
 
 saver_options completed(saver_options options) {
@@ -90,16 +92,11 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   std::size_t staged = 0;           // total `staged_size` of the snapshots that are held
   std::uint64_t accepted = 0;       // number of all jobs that were queued
   std::uint64_t ended = 0;          // number of those that were written, given up or replaced
-  bool dropped_one = false;         // `acquire` took the buffer of a queued snapshot
-  bool waits_to_retry = false;
-  bool is_closing = false;
-  bool is_late = false;   // a drain reached its deadline
-  bool is_alone = false;  // closed without waiting: releases the directory itself when idle
-  bool is_releasing = false;
-  bool is_released = false;
+  save_outcome next = save_outcome::queued;  // the outcome of the next save; `coalesced` if a queued snapshot was dropped for it
+  detail::saver_state state;
   std::shared_ptr<void> hold;  // kept until the directory is released
   alarm retry;
-  clock::time_point retry_at{};  // the time of `retry`, while `waits_to_retry`
+  std::optional<clock::time_point> retry_at;  // the time of `retry`, while the current job waits for it
   std::exception_ptr failure;  // the first undelivered failure
   std::atomic<bool> has_failure = false;
   std::optional<saved_checkpoint> latest;
@@ -144,11 +141,17 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   }
 
   /// Returns true once, for the call that must release the directory: the saver was closed without waiting and is idle.
-  [[nodiscard]] bool begins_release() noexcept { return is_alone && is_idle() && !std::exchange(is_releasing, true); }
+  [[nodiscard]] bool begins_release() noexcept {
+    const bool begins = state.phase() == saver_phase::detached && is_idle();
+    if (begins) { state.to(saver_phase::releasing); }
+    return begins;
+  }
+  /// Returns true if the current job waits for its retry. The caller must post it.
+  [[nodiscard]] bool take_retry() noexcept { return std::exchange(retry_at, std::nullopt).has_value(); }
 
   void throw_if_closed() {
     const std::lock_guard lock(mutex);
-    if (is_closing) { throw failed_precondition_error("could not save: this saver is closed; create a new one", directory.path()); }
+    if (state.is_closed()) { throw failed_precondition_error("could not save: this saver is closed; create a new one", directory.path()); }
   }
 
   template<class Callback>
@@ -226,16 +229,16 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   [[nodiscard]] bool try_again_later(const std::exception_ptr& cause) {
     const std::lock_guard lock(mutex);
     const auto& policy = options.on_error;
-    if (is_closing || current->tries >= policy.retries() || !may_mend_itself(cause)) { return false; }
+    if (state.is_closed() || current->tries >= policy.retries() || !may_mend_itself(cause)) { return false; }
     const auto wait = policy.first_wait() * (std::int64_t{1} << std::min(current->tries, 20));
-    retry_at = options.clock->now() + wait;
+    const auto due = options.clock->now() + wait;
     try {
-      retry = alarm(options.clock, retry_at, [weak = weak_from_this(), name = log_name()] {
+      retry = alarm(options.clock, due, [weak = weak_from_this(), name = log_name()] {
         const auto self = weak.lock();
         if (!self) { return; }
         const log_scope named(name);
         std::unique_lock waking(self->mutex);
-        const bool is_due = std::exchange(self->waits_to_retry, false);
+        const bool is_due = self->take_retry();
         waking.unlock();
         if (is_due) { self->post_current(); }
       });
@@ -243,7 +246,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
       log_warning(std::string("the save of a checkpoint is not retried: ") + refused.what());
       return false;
     }
-    waits_to_retry = true;  // set after the alarm: its callback blocks on the mutex
+    retry_at = due;  // set after the alarm: its callback blocks on the mutex
     ++current->tries;
     changed.notify_all();  // `wait_until_idle` may not wait that long
     log_warning(fmt::format("{}; retry {} of {} in {:.1f} s", text_of(cause), current->tries, policy.retries(),
@@ -260,7 +263,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
       const std::lock_guard lock(mutex);
       if (current->waiting) {
         current->waiting->failure = std::move(cause);
-      } else if (options.on_error.only_warns() || failure || is_alone) {
+      } else if (options.on_error.only_warns() || failure || state.phase() == saver_phase::detached) {
         log_warning(text_of(cause));
       } else {
         failure = std::move(cause);
@@ -289,12 +292,12 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   }
 
   /// Finishes closing: releases the directory and logs an undelivered failure.
-  /// @pre The saver is idle and closing.
+  /// @pre The phase is `releasing`.
   void release() noexcept {
     retry.cancel();
     directory.close();
     std::unique_lock lock(mutex);
-    is_released = true;
+    state.to(saver_phase::released);
     const auto held = std::exchange(hold, nullptr);  // destroyed after the mutex is released
     const auto undelivered = std::exchange(failure, nullptr);
     lock.unlock();
@@ -314,7 +317,7 @@ std::optional<snapshot_pool::buffer> saver::try_acquire(snapshot_pool& pool) {
   std::unique_lock lock(core_->mutex);
   auto taken = core_->take_waiting();
   if (!taken) { return std::nullopt; }
-  core_->dropped_one = true;
+  core_->next = save_outcome::coalesced;
   lock.unlock();
   core_->changed.notify_all();
   return std::move(*taken).release();
@@ -329,7 +332,7 @@ bool saver::make_room(std::size_t bytes) {
   std::vector<snapshot> dropped;  // destroyed after the mutex is released
   std::unique_lock lock(core_->mutex);
   if (options().when_busy == when_busy::coalesce) { dropped = core_->drop_waiting(bytes); }
-  if (!dropped.empty()) { core_->dropped_one = true; }
+  if (!dropped.empty()) { core_->next = save_outcome::coalesced; }
   const bool fits = core_->fits(bytes);
   lock.unlock();
   if (!dropped.empty()) { core_->changed.notify_all(); }
@@ -351,7 +354,7 @@ save_outcome saver::save(snapshot taken, std::function<void()> before_commit, st
   const auto bytes = taken.size_bytes();
   std::vector<snapshot> replaced;  // destroyed after the mutex is released: returning a buffer may call a waiting callback
   std::unique_lock lock(core_->mutex);
-  auto outcome = std::exchange(core_->dropped_one, false) ? save_outcome::coalesced : save_outcome::queued;
+  auto outcome = std::exchange(core_->next, save_outcome::queued);
   if (!core_->fits(bytes)) {
     if (options().when_busy == when_busy::skip) { return save_outcome::skipped; }
     if (options().when_busy == when_busy::coalesce) { replaced = core_->drop_waiting(bytes); }
@@ -431,10 +434,7 @@ bool saver::wait_until_idle(clock::time_point when, const std::stop_token& stop)
     std::optional<alarm> too_late;  // the alarm of a retry that is made at once; cancelled after the mutex is released
     const auto has_changed = [&] {
       if (core_->is_idle()) { return true; }
-      if (core_->waits_to_retry && core_->retry_at >= when) {
-        core_->waits_to_retry = false;
-        too_late = std::move(core_->retry);
-      }
+      if (core_->retry_at >= when && core_->take_retry()) { too_late = std::move(core_->retry); }
       return too_late.has_value();
     };
     if (!detail::wait_or_stop(*options().clock, core_->mutex, core_->changed, when, stop, has_changed)) { return false; }
@@ -447,7 +447,7 @@ bool saver::wait_until_idle(clock::time_point when, const std::stop_token& stop)
 void saver::drain() {
   std::unique_lock lock(core_->mutex);
   core_->changed.wait(lock, [this] { return core_->is_idle(); });
-  core_->is_late = false;
+  core_->state.note_drain(true);
   lock.unlock();
   throw_if_failed();
 }
@@ -456,7 +456,7 @@ void saver::drain(clock::time_point deadline) {
   const bool is_idle = wait_until_idle(deadline);
   {
     const std::lock_guard lock(core_->mutex);
-    core_->is_late = !is_idle;
+    core_->state.note_drain(is_idle);
   }
   if (!is_idle) {
     throw deadline_exceeded_error("checkpoints are still being written; the disk is slow or no longer available", directory());
@@ -467,14 +467,16 @@ void saver::drain(clock::time_point deadline) {
 void saver::close() noexcept {
   if (!core_->owner.is_this_process()) { return; }  // a child process made by fork: the parent saves
   std::unique_lock lock(core_->mutex);
-  if (std::exchange(core_->is_closing, true)) { return; }
-  if (std::exchange(core_->waits_to_retry, false)) {
+  if (core_->state.is_closed()) { return; }
+  const bool is_late = core_->state.phase() == saver_phase::late;
+  core_->state.to(saver_phase::closing);
+  if (core_->take_retry()) {
     lock.unlock();
     core_->post_current();
     lock.lock();
   }
-  if (core_->is_late && !core_->is_idle()) {
-    core_->is_alone = true;
+  if (is_late && !core_->is_idle()) {
+    core_->state.to(saver_phase::detached);
     lock.unlock();
     on_saved(nullptr);
     on_failure(nullptr);
@@ -482,16 +484,17 @@ void saver::close() noexcept {
                      ": a checkpoint is still being written in the background; the directory stays locked until the write ends");
   }
   core_->changed.wait(lock, [this] { return core_->is_idle(); });
+  core_->state.to(saver_phase::releasing);
   lock.unlock();
   core_->release();
 }
 
 void saver::detach() noexcept {
   std::unique_lock lock(core_->mutex);
-  if (std::exchange(core_->is_closing, true)) { return; }
-  core_->is_alone = true;
+  if (core_->state.is_closed()) { return; }
+  core_->state.to(saver_phase::detached);
   const bool is_over = core_->begins_release();
-  const bool retries = std::exchange(core_->waits_to_retry, false);
+  const bool retries = core_->take_retry();
   lock.unlock();
   on_saved(nullptr);
   on_failure(nullptr);
@@ -502,7 +505,7 @@ void saver::detach() noexcept {
 
 void saver::hold_until_released(std::shared_ptr<void> hold) {
   const std::lock_guard lock(core_->mutex);
-  if (!core_->is_released) { core_->hold.swap(hold); }
+  if (core_->state.phase() != saver_phase::released) { core_->hold.swap(hold); }
 }
 
 std::optional<checkpoint_reader> saver::restore_newest() { return core_->directory.restore_newest(); }
