@@ -32,7 +32,10 @@ public:
   /// @errors Those of `summary::writer`.
   [[nodiscard]] std::shared_ptr<summary::writer> event_writer() const { return requests_->facts().event_writer(); }
   /// Logs `message` with the name of the session.
-  void log(log_level level, std::string_view message) const;
+  void log(log_level level, std::string_view message) const {
+    const log_scope named(name());
+    stepwell::log(level, message);
+  }
   /// Displays `text` under `name` in the progress of the session: `show("eval", "loss 0.12 at step 500")`. `text` replaces the previous
   /// text of this name. If `text` is empty, the name is no longer displayed.
   void show(std::string name, std::string text) const { requests_->signals()->show(std::move(name), std::move(text)); }
@@ -48,8 +51,10 @@ public:
   [[nodiscard]] std::optional<data::epoch_position> epoch() const { return requests_->facts().epoch(); }
 
   /// Requests a stop: the loop ends before its next step. A later call of `run` throws `failed_precondition_error`.
-  void request_stop(stop_reason why = {stop_cause::requested, "requested by a hook"}) const;
-  void request_stop(std::string why) const;
+  void request_stop(stop_reason why = {stop_cause::requested, "requested by a hook"}) const {
+    requests_->signals()->request_stop_by_hook(std::move(why));
+  }
+  void request_stop(std::string why) const { request_stop({stop_cause::requested, std::move(why)}); }
   [[nodiscard]] bool stop_requested() const noexcept { return requests_->signals()->stop_requested(); }
   /// Returns the time at which a wait of a hook that begins now must end, so that the session can still save its state. Never, unless a stop
   /// was requested, the session closes, or the process is about to end. A stop during the wait makes the time earlier, see
@@ -66,7 +71,7 @@ public:
   void request_save(boundary_work& work) const { requests_->request_save(work); }
   /// Marks the state as bad, with the reason `why`. A bad state is saved neither at a boundary nor at the close. The mark is removed by
   /// `accept_state` and by a recovery.
-  void reject_state(std::string why) const;
+  void reject_state(std::string why) const { requests_->reject_state(std::move(why)); }
   /// Removes the mark that `reject_state` has set.
   void accept_state() const noexcept { requests_->accept_state(); }
 
@@ -74,19 +79,19 @@ public:
   /// effects of the run are lost. The rollback counts as a recovery in the limit of the session's retry policy. If recovery is turned off
   /// in the session, the run throws `aborted_error` to its caller instead. In a worker, the run throws `failed_precondition_error`, because
   /// only the chief can restore the model.
-  void request_rollback(rollback_request asked) const;
+  void request_rollback(rollback_request asked) const { requests_->request_rollback(std::move(asked)); }
 
   /// Records the activities of the session in `recorder`, from now to the end of the next boundary: calls of hooks, the run, copies and
   /// writes, and every `trace_span` opened inside of these. Call this function in `before_run` to record this run. There is one recorder at
   /// a time: a later call replaces the recorder. When the recording ends, `end_trace` of each registered `boundary_work` is called. This
   /// function has the described effect only in sessions with a hook whose `before_run` may return `run_options`. Other sessions contain
   /// code for traces only in runs whose caller passes `run_options`.
-  void trace_into(std::shared_ptr<trace_recorder> recorder) const noexcept;
+  void trace_into(std::shared_ptr<trace_recorder> recorder) const noexcept { requests_->trace_into(std::move(recorder)); }
   /// Returns the current recorder, or null.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return requests_->trace(); }
 
   /// Registers `work`: from now on, the session calls the functions of `work` at boundaries and at the close.
-  void add_work(std::shared_ptr<boundary_work> work) const;
+  void add_work(std::shared_ptr<boundary_work> work) const { requests_->works().add(std::move(work)); }
   /// Registers the work of an object `thing` that several hooks may share, for example a writer. `make()` creates the work. The session
   /// calls `make` once for each `thing`, and keeps the work over recoveries.
   template<class Make>

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hook/detail/boundary_requests.hpp"
 
+#include "stepwell/summary/writer.hpp"
+
 #include <algorithm>
 
 namespace stepwell {
+
+std::shared_ptr<summary::writer> session_facts::event_writer() const {
+  if (event_directory.empty()) { return nullptr; }
+  return make_event_writer ? make_event_writer() : summary::writer::shared(event_directory);
+}
 
 void boundary_requests::request_save(boundary_work& work) {
   if (std::ranges::find(saves_, &work) == saves_.end()) { saves_.push_back(&work); }

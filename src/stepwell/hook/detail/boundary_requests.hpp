@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The requests that hooks make to a session during a step. The session executes them at the boundary, when all hooks have run. Independent
-// of the types of model and hooks.
+// The requests that hooks make to a session. The session executes them at the boundary, when all hooks of a step have run.
 #pragma once
 
 #include "stepwell/base/trace.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The facts of a session that its hooks may read. Independent of the types of model and hooks.
+// The facts of a session that its hooks may read.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -16,8 +16,7 @@ namespace summary {
 class writer;
 }
 
-/// The facts of one session. The session sets them.
-/// @threads The session's thread.
+/// The facts of one session, which the session sets.
 struct session_facts {
   /// Reads the epoch of the batch at which a source stands.
   struct epoch_reader {
