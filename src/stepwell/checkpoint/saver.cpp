@@ -140,6 +140,18 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     return true;
   }
 
+  /// Waits until the snapshot of `job` fits, and queues the job. Releases the mutex, because a joined pool runs the job inside this call.
+  void enqueue(std::unique_lock<std::mutex>& lock, save_job job) {
+    const auto bytes = job.taken->size_bytes();
+    changed.wait(lock, [&] { return fits(bytes); });
+    ++accepted;
+    staged += staged_size(bytes);
+    queue.push_back(std::move(job));
+    const bool starts = start_next();
+    lock.unlock();
+    if (starts) { post_current(); }
+  }
+
   /// Returns true once, for the call that must release the directory: the saver was closed without waiting and is idle.
   [[nodiscard]] bool begins_release() noexcept {
     const bool begins = state.phase() == saver_phase::detached && is_idle();
@@ -359,14 +371,8 @@ save_outcome saver::save(snapshot taken, std::function<void()> before_commit, st
     if (options().when_busy == when_busy::skip) { return save_outcome::skipped; }
     if (options().when_busy == when_busy::coalesce) { replaced = core_->drop_waiting(bytes); }
     if (!replaced.empty()) { outcome = save_outcome::coalesced; }
-    core_->changed.wait(lock, [&] { return core_->fits(bytes); });
   }
-  ++core_->accepted;
-  core_->staged += staged_size(bytes);
-  core_->queue.push_back({.taken = std::move(taken), .before_commit = std::move(before_commit), .if_failed = std::move(if_failed)});
-  const bool starts = core_->start_next();
-  lock.unlock();
-  if (starts) { core_->post_current(); }
+  core_->enqueue(lock, {.taken = std::move(taken), .before_commit = std::move(before_commit), .if_failed = std::move(if_failed)});
   return outcome;
 }
 
@@ -374,16 +380,8 @@ saved_checkpoint saver::save_and_wait(snapshot taken) {
   core_->throw_if_closed();
   const auto waiting = std::make_shared<ticket>();
   std::unique_lock lock(core_->mutex);
-  const auto bytes = taken.size_bytes();
-  core_->changed.wait(lock, [&] { return core_->fits(bytes); });
-  ++core_->accepted;
-  core_->staged += staged_size(bytes);
-  core_->queue.push_back({.taken = std::move(taken), .waiting = waiting});
-  if (core_->start_next()) {
-    lock.unlock();
-    core_->post_current();
-    lock.lock();
-  }
+  core_->enqueue(lock, {.taken = std::move(taken), .waiting = waiting});
+  lock.lock();
   core_->changed.wait(lock, [&] { return waiting->saved || waiting->failure; });
   if (waiting->saved) { return *waiting->saved; }
   const auto failure = std::exchange(waiting->failure, nullptr);

@@ -11,7 +11,7 @@
 namespace stepwell {
 namespace {
 
-/// Returns what is measured so far, without the state to save and the time that is left.
+/// Returns the measurements of all saves so far, as input of a plan.
 preemption_facts facts_of(const session_metrics& known) {
   return {.under_way = known.under_way,
           .measured_bytes = static_cast<std::uint64_t>(known.bytes_saved),
