@@ -27,11 +27,12 @@ class StepwellConan(ConanFile):
         "module": [True, False],  # import stepwell;
         "tool": [True, False],    # the program `stepwell`
         "with_eigen": [True, False],
+        "with_xtensor": [True, False],
         "with_torch": [True, False],
         "with_tensorflow": [True, False],  # loads TensorFlow's library at run time; needs nothing of it to build
     }
-    default_options = {"shared": False, "fPIC": True, "module": False, "tool": False, "with_eigen": False, "with_torch": False,
-                       "with_tensorflow": False}
+    default_options = {"shared": False, "fPIC": True, "module": False, "tool": False, "with_eigen": False,
+                       "with_xtensor": False, "with_torch": False, "with_tensorflow": False}
 
     def set_version(self):
         root = os.path.join(self.recipe_folder, os.pardir, "CMakeLists.txt")
@@ -66,6 +67,8 @@ class StepwellConan(ConanFile):
             self.requires("nlohmann_json/[>=3.11 <4]")
         if self.options.with_eigen:
             self.requires("eigen/[>=3.4 <6]", transitive_headers=True)
+        if self.options.with_xtensor:
+            self.requires("xtensor/[>=0.24 <0.28]", transitive_headers=True)
         if self.options.with_torch:
             self.requires("libtorch/[>=1.13 <3]", transitive_headers=True, transitive_libs=True)
 
@@ -98,6 +101,7 @@ class StepwellConan(ConanFile):
         toolchain.cache_variables["STEPWELL_BUILD_MODULE"] = bool(self.options.module)
         toolchain.cache_variables["STEPWELL_BUILD_TOOL"] = bool(self.options.tool)
         toolchain.cache_variables["STEPWELL_BUILD_EIGEN"] = bool(self.options.with_eigen)
+        toolchain.cache_variables["STEPWELL_BUILD_XTENSOR"] = bool(self.options.with_xtensor)
         toolchain.cache_variables["STEPWELL_BUILD_TORCH"] = bool(self.options.with_torch)
         toolchain.cache_variables["STEPWELL_BUILD_TENSORFLOW"] = bool(self.options.with_tensorflow)
         toolchain.generate()

@@ -93,7 +93,6 @@ module;
 #include "stepwell/kernel/metrics.hpp"
 #include "stepwell/kernel/schedules.hpp"
 #include "stepwell/kernel/statistics.hpp"
-#include "stepwell/kernel/xtensor_fix.hpp"
 #include "stepwell/model/model.hpp"
 #include "stepwell/model/model_session.hpp"
 #include "stepwell/session/any_async_session.hpp"
@@ -151,6 +150,8 @@ using stepwell::internal_error;
 using stepwell::interval_bounds;
 using stepwell::invalid_argument_error;
 using stepwell::is_tracing;
+using stepwell::lazy_tensor;
+using stepwell::lazy_view;
 using stepwell::log;
 using stepwell::log_debug;
 using stepwell::log_error;

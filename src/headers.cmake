@@ -22,7 +22,6 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/kernel/metrics.hpp
   stepwell/kernel/schedules.hpp
   stepwell/kernel/statistics.hpp
-  stepwell/kernel/xtensor_fix.hpp
   # layer 2: format
   stepwell/format/checkpoint/bundle.hpp
   stepwell/format/checkpoint/checkpoint_state.hpp
@@ -188,6 +187,10 @@ set(STEPWELL_DETAIL_HEADERS
 # Adapters: each belongs to a target of its own, and includes the library it is for.
 set(STEPWELL_EIGEN_HEADERS
   stepwell/eigen/eigen.hpp
+)
+set(STEPWELL_XTENSOR_HEADERS
+  stepwell/xtensor/xtensor.hpp
+  stepwell/xtensor/xtensor_fix.hpp
 )
 set(STEPWELL_TORCH_HEADERS
   stepwell/torch/torch.hpp

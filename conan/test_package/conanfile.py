@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds programs that use the package: by header, and, if the package has them, by import, with Eigen, with LibTorch and with TensorFlow.
+# Builds programs that use the package: by header, and, if the package has them, by import, with Eigen, with xtensor, with LibTorch and with TensorFlow.
 import os
 
 from conan import ConanFile
@@ -23,6 +23,7 @@ class StepwellTest(ConanFile):
         options = self.dependencies["stepwell"].options
         toolchain.cache_variables["WITH_MODULE"] = bool(options.module)
         toolchain.cache_variables["WITH_EIGEN"] = bool(options.with_eigen)
+        toolchain.cache_variables["WITH_XTENSOR"] = bool(options.with_xtensor)
         toolchain.cache_variables["WITH_TORCH"] = bool(options.with_torch)
         toolchain.cache_variables["WITH_TENSORFLOW"] = bool(options.with_tensorflow)
         toolchain.generate()
@@ -34,7 +35,7 @@ class StepwellTest(ConanFile):
 
     def test(self):
         if can_run(self):
-            for program in ("by_header", "by_import", "by_eigen", "by_torch", "by_tensorflow"):
+            for program in ("by_header", "by_import", "by_eigen", "by_xtensor", "by_torch", "by_tensorflow"):
                 path = os.path.join(self.cpp.build.bindir, program)
                 if os.path.exists(path):
                     self.run(path, env="conanrun")

@@ -3,8 +3,6 @@
 // xtensor's container of fixed rank, whose header moved in xtensor 0.26.
 #pragma once
 
-#include <stepwell/kernel/xtensor_fix.hpp>
-
 #if __has_include(<xtensor/containers/xtensor.hpp>)
 #include <xtensor/containers/xtensor.hpp>
 #else

@@ -3,7 +3,7 @@
 // The numeric kernels with the instructions that were selected at run time, compared with the same source compiled with -march=native, with a
 // plain loop at -O3, with expressions of Eigen and xtensor, and with a read of the same bytes. All of them take turns. Each reported time is
 // that of the fastest turn, because other programs make a turn only slower. A ratio is the time of the other one divided by ours.
-#include <stepwell/kernel/xtensor_fix.hpp>
+#include <stepwell/xtensor/xtensor_fix.hpp>
 
 #include "bench/kernel_native.hpp"
 #include "bench/timing.hpp"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks which folders include other libraries. Asio: coro, io, the async_*.hpp headers of session and training, and
-# files that declare an async_ function. xtensor and xsimd: kernel. Protobuf: the .cpp files of format and tensorflow.
-# Eigen and LibTorch: their own adapters.
+# files that declare an async_ function. xsimd: kernel. Protobuf: the .cpp files of format and tensorflow.
+# Eigen, xtensor and LibTorch: their own adapters.
 source "$(dirname "$0")/common.sh"
 
 # including PATTERN: prints the files with an #include line that matches the pattern.
@@ -15,11 +15,11 @@ for file in $(including 'boost/asio'); do
     *) grep -qE '\basync_[a-z_]+[[:space:]]*\(' "$file" || mistake "$file: includes Asio, but declares no async_ function" ;;
   esac
 done
-for file in $(including 'xtensor|xsimd|xtl/'); do
-  case $file in
-    src/stepwell/kernel/*) ;;
-    *) mistake "$file: includes xtensor or xsimd; see a tensor by its data, shape and strides instead" ;;
-  esac
+for file in $(including 'xsimd'); do
+  case $file in src/stepwell/kernel/*) ;; *) mistake "$file: includes xsimd; that is for src/stepwell/kernel" ;; esac
+done
+for file in $(including 'xtensor/|xtl/'); do
+  case $file in src/stepwell/xtensor/*) ;; *) mistake "$file: includes xtensor; that is for src/stepwell/xtensor" ;; esac
 done
 for file in $(including 'google/protobuf|[^>"]*\.pb\.h'); do
   case $file in

@@ -3,6 +3,8 @@
 
 #include "stepwell/base/error.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -49,6 +51,18 @@ elements_view tensor_adapter<tensor>::elements(const tensor& value) {
                                  " cannot be viewed: its elements have no fixed size");
   }
   return {value.dtype(), value.bytes()};
+}
+
+bool detail::for_each_block(const lazy_view& values, function_ref<bool(const elements_view&)> see) {
+  alignas(64) std::array<std::byte, 16 * 1024> memory;  // NOLINT(cppcoreguidelines-pro-type-member-init): written by `evaluate`
+  const std::size_t element_size = size_of(values.dtype);
+  const std::size_t most = memory.size() / element_size;
+  for (std::size_t first = 0; first < values.size; first += most) {
+    const auto block = std::span(memory).first(std::min(most, values.size - first) * element_size);
+    values.evaluate(first, block);
+    if (!see({values.dtype, block})) { return false; }
+  }
+  return true;
 }
 
 namespace {

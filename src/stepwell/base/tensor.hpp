@@ -4,6 +4,8 @@
 // elements, and adapters for tensor types of other libraries.
 #pragma once
 
+#include "stepwell/base/detail/function_ref.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <complex>
@@ -12,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -261,7 +264,18 @@ private:
 ///     static elements_view elements(const T& value);             // like `view`, without the shape
 ///     static void copy_shape(const T& value, tensor_shape& to);  // stores the shape of `view(value)` in `to`
 ///
-/// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` contain examples.
+/// The elements of a lazy tensor are computed when they are read (an expression such as `rate * gradient`), or may have gaps between them (a
+/// view of a part of a tensor). Hooks, summaries and metrics read them in blocks. The specialisation has these members; it also has `view` if
+/// `T` can be a variable, and then `view` throws if there are gaps:
+///
+///     static constexpr dtype element_type;                       // has a fixed size
+///     using owner_type;                                          // holds the elements for the caller of `run`; made from a `const T&`
+///     static std::size_t size(const T& value);                   // the number of elements
+///     static void copy_shape(const T& value, tensor_shape& to);
+///     static void evaluate(const T& value, std::size_t first, std::span<std::byte> to);  // writes consecutive elements, in row-major
+///                                                                                        // order, from element number `first` on
+///
+/// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` contain examples; `stepwell/xtensor/xtensor.hpp` contains one of lazy tensors.
 template<class T>
 struct tensor_adapter;
 
@@ -319,6 +333,38 @@ concept adapted_tensor = requires(const std::remove_cvref_t<T>& value) {
   { tensor_adapter<std::remove_cvref_t<T>>::view(value) } -> std::same_as<tensor_view>;
 };
 
+/// A type whose elements are read in blocks, see `tensor_adapter`.
+template<class T>
+concept lazy_tensor = requires(const std::remove_cvref_t<T>& value, std::span<std::byte> to) {
+  tensor_adapter<std::remove_cvref_t<T>>::evaluate(value, std::size_t{}, to);
+};
+
+/// A non-owning view of a lazy tensor, without its shape.
+/// @lifetime The tensor must outlive the view.
+class lazy_view {
+public:
+  template<lazy_tensor T>
+  explicit lazy_view(const T& value)
+      : dtype(tensor_adapter<T>::element_type), size(tensor_adapter<T>::size(value)), value_(std::addressof(value)),
+        evaluate_(&evaluate_value<T>) {}
+
+  /// Writes consecutive elements to `to`, in row-major order, from element number `first` on.
+  /// @pre `to` has the size of elements in bytes. The elements exist.
+  void evaluate(std::size_t first, std::span<std::byte> to) const { evaluate_(value_, first, to); }
+
+  stepwell::dtype dtype;
+  std::size_t size;  ///< Number of elements.
+
+private:
+  template<class T>
+  static void evaluate_value(const void* value, std::size_t first, std::span<std::byte> to) {
+    tensor_adapter<T>::evaluate(*static_cast<const T*>(value), first, to);
+  }
+
+  const void* value_;
+  void (*evaluate_)(const void* value, std::size_t first, std::span<std::byte> to);
+};
+
 namespace detail {
 
 /// Returns true for the types float8, float4, int4, uint4, int2 and uint2. C++ has no such types, and each element takes one byte.
@@ -332,6 +378,36 @@ namespace detail {
 /// Return the value of a 16-bit number: `half_number` of an IEEE half, `bfloat16_number` of a bfloat16.
 [[nodiscard]] float half_number(std::uint16_t bits) noexcept;
 [[nodiscard]] float bfloat16_number(std::uint16_t bits) noexcept;
+
+/// The size of the largest element in bytes, that of `dtype::complex128`.
+inline constexpr std::size_t largest_element = 16;
+
+/// Calls `see` with each block of the elements, in row-major order. A block fits into the first-level cache of the processor. Stops if `see`
+/// returns false. Returns false if it stopped.
+/// @cost One block on the stack.
+bool for_each_block(const lazy_view& values, function_ref<bool(const elements_view& block)> see);
+
+/// Returns the elements of a lazy tensor.
+template<lazy_tensor T>
+[[nodiscard]] tensor evaluated(const T& value) {
+  tensor_shape shape;
+  tensor_adapter<T>::copy_shape(value, shape);
+  tensor made(tensor_adapter<T>::element_type, std::move(shape));
+  tensor_adapter<T>::evaluate(value, 0, made.bytes());
+  return made;
+}
+
+/// The type in which the caller of `run` gets a fetched value: a copy, or the `owner_type` of a lazy tensor.
+template<class T>
+struct owned {
+  using type = std::decay_t<T>;
+};
+template<lazy_tensor T>
+struct owned<T> {
+  using type = typename tensor_adapter<std::remove_cvref_t<T>>::owner_type;
+};
+template<class T>
+using owned_t = typename owned<T>::type;
 
 /// If the elements are floats or doubles, returns `see(elements)`, where `elements` is a span. For other types, returns `otherwise`.
 template<class See, class Result>

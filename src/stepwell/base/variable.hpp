@@ -30,7 +30,7 @@
 
 namespace stepwell {
 
-/// A type with the member functions of a tensor, like the containers of xtensor: `data`, `size` and `shape`.
+/// A type with the member functions of a tensor: `data`, `size` and `shape`.
 template<class T>
 concept tensor_like = requires(T& value) {
   { *value.data() } -> std::convertible_to<typename std::remove_cvref_t<T>::value_type>;

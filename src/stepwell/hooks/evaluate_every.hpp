@@ -129,7 +129,7 @@ template<class Metric, class T>
 decltype(auto) metric_argument(const T& value) {
   constexpr bool takes_double = requires(Metric& metric) { metric.update(double{}); };
   constexpr bool takes_value = requires(Metric& metric) { metric.update(value); };
-  constexpr bool is_number = number_like<T> || std::is_enum_v<T> || adapted_tensor<T>;
+  constexpr bool is_number = number_like<T> || std::is_enum_v<T> || adapted_tensor<T> || lazy_tensor<T>;
   if constexpr (takes_double && is_number && (std::is_arithmetic_v<T> || !takes_value)) {
     return detail::to_number(value);
   } else {

@@ -74,6 +74,11 @@ public:
   template<class Value>
   void keep(const Value& value) {
     is_new_ = has_value_ = true;
+    if constexpr (lazy_tensor<Value>) {
+      detail::view_first(value, shown_, bytes_);
+      shown_.bytes = {};
+      return;
+    }
     if constexpr (detail::number_like<Value>) { number_ = detail::to_number(value); }
     if constexpr (variable_like<const Value>) {
       detail::view_into(value, shown_);
@@ -102,12 +107,10 @@ private:
   }
   void keep_more_elements();
 
-  static constexpr std::size_t largest_element = 16;
-
   std::string text_;
   std::optional<double> number_;
   tensor_view shown_;  // type and shape, without bytes
-  std::array<std::byte, shown_elements * largest_element> bytes_{};
+  first_elements bytes_{};
   bool is_new_ = false;
   bool has_value_ = false;
 };

@@ -53,7 +53,9 @@ template<class Value>
       if (elements.size() == 1) [[likely]] { return detail::is_bad(elements.front(), nan_only); }
       return nan_only ? kernel::any_nan(elements) : !kernel::all_finite(elements);
     };
-    if constexpr (adapted_tensor<Value>) {
+    if constexpr (lazy_tensor<Value>) {
+      return !detail::for_each_block(lazy_view(value), [&](const elements_view& block) { return !is_bad_in(block); });
+    } else if constexpr (adapted_tensor<Value>) {
       const auto all = detail::elements_of(value);
       if (all.dtype != dtype::float32 && all.dtype != dtype::float64) [[unlikely]] { return is_bad_in(all); }
       return detail::see_floats(all, any_bad, false);

@@ -54,6 +54,12 @@ std::vector<std::uint8_t> pixels_of(const tensor_view& images, std::size_t index
   return pixels;
 }
 
+void throw_unless_real(const std::string& tag, dtype type) {
+  if (size_of(type) != 0 && type != dtype::complex64 && type != dtype::complex128) { return; }
+  throw invalid_argument_error(
+      fmt::format("summary \"{}\": a histogram is made of real numbers, but the elements are of {}", tag, to_string(type)));
+}
+
 }  // namespace
 
 void write_histogram(writer& out, const std::string& tag, const tensor_view& values, std::int64_t step) {
@@ -63,14 +69,15 @@ void write_histogram(writer& out, const std::string& tag, const tensor_view& val
   };
   const auto all = detail::elements_of(values);
   if (detail::see_floats(all, add, false)) { return; }
-  const auto size = size_of(all.dtype);
-  if (size == 0 || all.dtype == dtype::complex64 || all.dtype == dtype::complex128) {
-    throw invalid_argument_error(
-        fmt::format("summary \"{}\": a histogram is made of real numbers, but the elements are of {}", tag, to_string(all.dtype)));
-  }
-  std::vector<double> numbers(all.bytes.size() / size);
+  throw_unless_real(tag, all.dtype);
+  std::vector<double> numbers(all.bytes.size() / size_of(all.dtype));
   kernel::to_doubles(all, numbers);
   add(std::span<const double>(numbers));
+}
+
+void write_histogram(writer& out, const std::string& tag, const lazy_view& values, std::int64_t step) {
+  throw_unless_real(tag, values.dtype);
+  out.add_histogram(tag, values, step);
 }
 
 void write_images(writer& out, const std::string& tag, const tensor_view& images, int max_outputs, std::int64_t step) {

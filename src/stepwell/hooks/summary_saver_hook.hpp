@@ -69,6 +69,7 @@ template<class Projection>
 /// Writes a histogram of `values`. Elements that are neither floats nor doubles are converted to doubles.
 /// @errors `invalid_argument_error` if the elements are complex or not numbers.
 void write_histogram(writer& out, const std::string& tag, const tensor_view& values, std::int64_t step);
+void write_histogram(writer& out, const std::string& tag, const lazy_view& values, std::int64_t step);
 
 /// Writes the distribution of the elements of a tensor, or of a contiguous range of numbers.
 template<class Projection>
@@ -77,7 +78,9 @@ struct histogram_op {
   Projection projection;
 
   void write(writer& out, const auto& value, std::int64_t step) const {
-    if constexpr (adapted_tensor<decltype(value)>) {
+    if constexpr (lazy_tensor<decltype(value)>) {
+      write_histogram(out, tag, lazy_view(value), step);
+    } else if constexpr (adapted_tensor<decltype(value)>) {
       write_histogram(out, tag, stepwell::view_of(value), step);
     } else {
       using element = std::remove_cvref_t<decltype(*std::data(value))>;
@@ -107,7 +110,11 @@ struct image_op {
   int max_outputs = 3;
 
   void write(writer& out, const auto& value, std::int64_t step) const {
-    if constexpr (stepwell::detail::may_be_image<std::remove_cvref_t<decltype(value)>>) {
+    using value_type = std::remove_cvref_t<decltype(value)>;
+    if constexpr (lazy_tensor<value_type>) {
+      const auto pixels = stepwell::detail::evaluated(value);
+      write_images(out, tag, pixels.view(), max_outputs, step);
+    } else if constexpr (stepwell::detail::may_be_image<value_type>) {
       write_images(out, tag, stepwell::view_of(value), max_outputs, step);
     } else {
       static_assert(sizeof(value) == 0,

@@ -189,28 +189,29 @@ double count_in(std::span<const std::uint64_t> counters, std::size_t bucket) {
   return static_cast<double>(own[0] + own[1] + own[2] + own[3]);
 }
 
+using growing_counters = std::array<std::uint64_t, counters_of_bucket*(limit_count + 1)>;
+
 template<class T>
-growing_histogram growing(std::span<const T> values) {
-  const auto limits = histogram_limits();
-  growing_histogram made{.stats = moments(values), .limits = {}, .counts = {}};
-  if (made.stats.count == 0) {
-    made.limits = {limits[last_bucket]};
-    made.counts = {0};
-    return made;
-  }
-  const auto first = growing_bucket(made.stats.min);
-  const auto last = growing_bucket(made.stats.max);
-  // Only the counters that are used are set to 0. Values that are not finite have a bucket of their own.
-  std::array<std::uint64_t, counters_of_bucket*(limit_count + 1)> memory;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  const std::span counters(memory);
-  std::ranges::fill(counters.subspan(counters_of_bucket * first, counters_of_bucket * (last - first + 1)), 0);
-  std::ranges::fill(counters.last(counters_of_bucket), 0);
+void count_growing(std::span<const T> values, growing_counters& counters) {
   count_values<growing_entry<T>>(
       values,
       [cells = growing_entries<T>().data()](const T* some, std::size_t size, growing_entry<T>* buckets) {
         kernels_of<T>().growing_buckets(some, size, cells, buckets);
       },
       counters);
+}
+
+// Makes the histogram of the values with these moments. The counters from the bucket of the least value to that of the greatest are valid.
+growing_histogram growing_of(const moments_of_values& stats, std::span<const std::uint64_t> counters) {
+  const auto limits = histogram_limits();
+  growing_histogram made{.stats = stats, .limits = {}, .counts = {}};
+  if (stats.count == 0) {
+    made.limits = {limits[last_bucket]};
+    made.counts = {0};
+    return made;
+  }
+  const auto first = growing_bucket(stats.min);
+  const auto last = growing_bucket(stats.max);
   // Of consecutive empty buckets, only the last one is kept. No branch depends on a count, because counts of few values cannot be predicted.
   made.limits.resize(last - first + 3);
   made.counts.resize(last - first + 3);
@@ -234,9 +235,24 @@ growing_histogram growing(std::span<const T> values) {
 }
 
 template<class T>
-equal_histogram equal(std::span<const T> values, std::size_t k) {
+growing_histogram growing(std::span<const T> values) {
+  const auto stats = moments(values);
+  growing_counters counters;  // NOLINT(cppcoreguidelines-pro-type-member-init): only the counters that are used are set to 0
+  if (stats.count > 0) {
+    const auto first = growing_bucket(stats.min);
+    const auto last = growing_bucket(stats.max);
+    std::ranges::fill(std::span(counters).subspan(counters_of_bucket * first, counters_of_bucket * (last - first + 1)), 0);
+    std::ranges::fill(std::span(counters).last(counters_of_bucket), 0);  // the bucket of values that are not finite
+    count_growing(values, counters);
+  }
+  return growing_of(stats, counters);
+}
+
+// Makes the histogram of the values with these moments. `count(places, counters)` counts the values in the buckets at these places.
+template<class Count>
+equal_histogram equal_of(const moments_of_values& stats, std::size_t k, Count count) {
   assert(k > 0);
-  equal_histogram made{moments(values), std::vector<equal_bucket>(k)};
+  equal_histogram made{stats, std::vector<equal_bucket>(k)};
   if (made.stats.count == 0) { return made; }
   const auto [min, max] = std::pair(made.stats.min, made.stats.max);
   // Computes with half of each value, so that a range wider than the greatest double does not overflow.
@@ -248,12 +264,53 @@ equal_histogram equal(std::span<const T> values, std::size_t k) {
     return made;
   }
   std::vector<std::uint64_t> counters(counters_of_bucket * (k + 1));  // the last bucket is that of values that are not finite
-  const equal_places places{min / 2, half_width, static_cast<double>(k - 1)};
+  count(equal_places{min / 2, half_width, static_cast<double>(k - 1)}, std::span(counters));
+  for (std::size_t i = 0; i < k; ++i) { made.buckets[i].count = count_in(counters, i); }
+  return made;
+}
+
+template<class T>
+void count_equal_buckets(std::span<const T> values, const equal_places& places, std::span<std::uint64_t> counters) {
   count_values<double>(
       values, [&](const T* some, std::size_t size, double* buckets) { kernels_of<T>().equal_buckets(some, size, places, buckets); },
       counters);
-  for (std::size_t i = 0; i < k; ++i) { made.buckets[i].count = count_in(counters, i); }
-  return made;
+}
+
+template<class T>
+equal_histogram equal(std::span<const T> values, std::size_t k) {
+  return equal_of(moments(values), k, [&](const auto& places, auto counters) { count_equal_buckets(values, places, counters); });
+}
+
+// ---- lazy tensors
+
+// Calls `see` with spans of floats or doubles that are all elements. Converts other elements to doubles.
+template<class See>
+void for_each_span(const lazy_view& values, See see) {
+  stepwell::detail::for_each_block(values, [&](const elements_view& block) {
+    const auto see_all = [&](auto elements) {
+      see(elements);
+      return true;
+    };
+    if (stepwell::detail::see_floats(block, see_all, false)) { return true; }
+    std::array<double, 512> numbers;  // NOLINT(cppcoreguidelines-pro-type-member-init): written by `to_doubles`
+    const auto size = size_of(block.dtype);
+    for (auto rest = block.bytes; !rest.empty(); rest = rest.subspan(std::min(rest.size(), numbers.size() * size))) {
+      const auto some = rest.first(std::min(rest.size(), numbers.size() * size));
+      const auto converted = std::span(numbers).first(some.size() / size);
+      to_doubles({block.dtype, some}, converted);
+      see(std::span<const double>(converted));
+    }
+    return true;
+  });
+}
+
+void add(moments_of_values& all, const moments_of_values& more) noexcept {
+  all.min = std::min(all.min, more.min);
+  all.max = std::max(all.max, more.max);
+  all.sum += more.sum;
+  all.sum_squares += more.sum_squares;
+  all.count += more.count;
+  all.nonfinite += more.nonfinite;
 }
 
 template<class T>
@@ -320,6 +377,31 @@ growing_histogram make_growing_histogram(std::span<const float> values) { return
 growing_histogram make_growing_histogram(std::span<const double> values) { return growing(values); }
 equal_histogram make_equal_histogram(std::span<const float> values, std::size_t k) { return equal(values, k); }
 equal_histogram make_equal_histogram(std::span<const double> values, std::size_t k) { return equal(values, k); }
+
+growing_histogram make_growing_histogram(const lazy_view& values) {
+  moments_of_values stats;
+  growing_counters counters{};
+  for_each_span(values, [&](auto some) {
+    add(stats, moments(some));
+    count_growing(some, counters);
+  });
+  return growing_of(stats, counters);
+}
+
+equal_histogram make_equal_histogram(const lazy_view& values, std::size_t k) {
+  moments_of_values stats;
+  for_each_span(values, [&](auto some) { add(stats, moments(some)); });
+  return equal_of(stats, k, [&](const equal_places& places, std::span<std::uint64_t> counters) {
+    for_each_span(values, [&](auto some) {
+      const auto again = moments(some);
+      if (again.min < stats.min || again.max > stats.max) {
+        throw invalid_argument_error(
+            "the values of an expression changed while they were counted for a histogram; if it draws random numbers, store its value first");
+      }
+      count_equal_buckets(some, places, counters);
+    });
+  });
+}
 
 void move_towards(std::span<float> averages, std::span<const float> values, float weight) noexcept { move_all(averages, values, weight); }
 void move_towards(std::span<double> averages, std::span<const double> values, double weight) noexcept {

@@ -70,6 +70,9 @@ struct growing_histogram {
 /// Returns the TF1 histogram of the finite values.
 [[nodiscard]] growing_histogram make_growing_histogram(std::span<const float> values);
 [[nodiscard]] growing_histogram make_growing_histogram(std::span<const double> values);
+/// Like the overloads for spans, with elements of any real type. Reads each element once. The sums are those of blocks, added in their order.
+/// @errors `invalid_argument_error` if the elements are complex or not numbers.
+[[nodiscard]] growing_histogram make_growing_histogram(const lazy_view& values);
 
 /// One bucket of a TF2 histogram: three doubles in the order of the file format.
 struct equal_bucket {
@@ -89,5 +92,10 @@ struct equal_histogram {
 /// Returns the TF2 histogram of the finite values, with `k` buckets. @pre `k` is at least 1.
 [[nodiscard]] equal_histogram make_equal_histogram(std::span<const float> values, std::size_t k = 30);
 [[nodiscard]] equal_histogram make_equal_histogram(std::span<const double> values, std::size_t k = 30);
+/// Like the overloads for spans, with elements of any real type. Reads each element twice: for the range, and for the buckets. The sums are
+/// those of blocks, added in their order.
+/// @errors `invalid_argument_error` if the elements are complex or not numbers, or if the second reading gives values outside the range, as
+///         an expression of random numbers does.
+[[nodiscard]] equal_histogram make_equal_histogram(const lazy_view& values, std::size_t k = 30);
 
 }  // namespace stepwell::kernel

@@ -219,15 +219,15 @@ struct writer::core {
     add_event({0, step, std::move(values), ""});
   }
 
-  template<class Number>
-  void add_histogram(std::string_view tag, std::span<const Number> values, std::int64_t step) {
+  template<class Values>
+  void add_histogram(std::string_view tag, const Values& values, std::int64_t step) {
     if (!out.accepts()) { return; }
     const auto add = [&](const auto& histogram) {
       const auto left_out = histogram.stats.nonfinite;
       if (left_out > 0 && is_first("not finite", tag)) {
         log_warning(
             fmt::format("{} of the {} values of histogram {} at step {} are NaN or infinite and left out (logged once for each tag)",
-                        left_out, values.size(), tag, step));
+                        left_out, left_out + histogram.stats.count, tag, step));
       }
       add_value(format::make_histogram_value(std::string(tag), histogram), step);
     };
@@ -315,6 +315,7 @@ void writer::add_histogram(std::string_view tag, std::span<const float> values, 
 void writer::add_histogram(std::string_view tag, std::span<const double> values, std::int64_t step) {
   core_->add_histogram(tag, values, step);
 }
+void writer::add_histogram(std::string_view tag, const lazy_view& values, std::int64_t step) { core_->add_histogram(tag, values, step); }
 
 void writer::add_text(std::string_view tag, std::string_view text, std::int64_t step) {
   if (!core_->out.accepts()) { return; }

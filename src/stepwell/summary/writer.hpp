@@ -99,6 +99,10 @@ public:
   /// @cost Computes the buckets in this call: about 10 ns for each value.
   void add_histogram(std::string_view tag, std::span<const float> values, std::int64_t step);
   void add_histogram(std::string_view tag, std::span<const double> values, std::int64_t step);
+  /// Like the overloads for spans, with elements that are computed in blocks. Tensor style reads each element twice.
+  /// @errors `invalid_argument_error` if the elements are complex or not numbers, or if the second reading gives values outside the range of
+  ///         the first, as an expression of random numbers does.
+  void add_histogram(std::string_view tag, const lazy_view& values, std::int64_t step);
 
   /// Writes a text in Markdown.
   void add_text(std::string_view tag, std::string_view text, std::int64_t step);

@@ -88,7 +88,7 @@ private:
   tensor_memory* memory_ = nullptr;
 };
 
-/// An expression that has a shape, and computes its elements when they are read, such as `2 * x` of xtensor.
+/// An expression that has a shape, and computes its elements when they are read, such as `2 * x` of a library for tensors.
 template<class T>
 concept shaped_range = !tensor_like<const T> && requires(const T& value) {
   { std::begin(value.shape()) } -> std::input_iterator;
@@ -118,10 +118,10 @@ void copy_shape(const tensor_memory& memory, tensor_shape& to);
 }  // namespace detail
 
 /// A type from which a tensor can be made: a number, a string, a range of numbers or strings, a `tensor`, a tensor type of another library
-/// (such as an xtensor container), or an expression with a shape.
+/// (such as a matrix of Eigen), or an expression with a shape.
 template<class T>
-concept tensor_source =
-    std::same_as<T, tensor> || variable_like<const T> || detail::string_like<T> || detail::string_range<T> || detail::shaped_range<T>;
+concept tensor_source = std::same_as<T, tensor> || lazy_tensor<T> || variable_like<const T> || detail::string_like<T> ||
+                        detail::string_range<T> || detail::shaped_range<T>;
 
 /// A tensor that owns its elements: numbers in row-major order, or strings.
 ///
@@ -275,6 +275,12 @@ private:
       return of_strings(all, {static_cast<std::int64_t>(all.size())});
     } else if constexpr (std::same_as<T, stepwell::tensor>) {
       return value.dtype() == dtype::string ? of_strings(value.strings(), value.shape()) : tensor(value.view(), nullptr);
+    } else if constexpr (lazy_tensor<T>) {
+      tensor_shape shape;
+      tensor_adapter<T>::copy_shape(value, shape);
+      tensor made(tensor_adapter<T>::element_type, std::move(shape));
+      tensor_adapter<T>::evaluate(value, 0, made.bytes());
+      return made;
     } else if constexpr (variable_like<const T>) {
       return tensor(stepwell::view_of(value), nullptr);
     } else {

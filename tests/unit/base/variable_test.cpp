@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 
 #include <stepwell/base/variable.hpp>
-#include <stepwell/kernel/xtensor_fix.hpp>
+#include <stepwell/xtensor/xtensor_fix.hpp>
 
 #if __has_include(<xtensor/containers/xtensor.hpp>)  // since xtensor 0.26
 #include <xtensor/containers/xadapt.hpp>

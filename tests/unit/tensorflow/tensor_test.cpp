@@ -3,9 +3,9 @@
 #include "support/catch.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/kernel/xtensor_fix.hpp>
 #include <stepwell/tensorflow/runtime.hpp>
 #include <stepwell/tensorflow/tensor.hpp>
+#include <stepwell/xtensor/xtensor_fix.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -46,12 +46,15 @@ concept number_like = std::is_constructible_v<double, const T&> || std::is_const
 /// Returns the number of a tensor with one element.
 /// @errors `invalid_argument_error` if the tensor has another number of elements, or if its element is not a real number.
 [[nodiscard]] double only_number(const elements_view& tensor);
+[[nodiscard]] double only_number(const lazy_view& tensor);
 
 /// Returns a number as a double: a number, an enumerator, or the element of a tensor with one element.
 /// @errors Those of `only_number`.
 template<class Value>
 [[nodiscard]] double to_number(const Value& value) {
-  if constexpr (std::is_enum_v<Value>) {
+  if constexpr (lazy_tensor<Value>) {
+    return detail::only_number(lazy_view(value));
+  } else if constexpr (std::is_enum_v<Value>) {
     return static_cast<double>(static_cast<std::underlying_type_t<Value>>(value));
   } else if constexpr (std::is_constructible_v<double, const Value&>) {
     return static_cast<double>(value);

@@ -7,8 +7,11 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -24,10 +27,33 @@ inline constexpr std::size_t shown_elements = 6;
 /// are not read.
 [[nodiscard]] std::string tensor_text(const tensor_view& tensor);
 
+namespace detail {
+
+/// The elements of a tensor that are shown.
+using first_elements = std::array<std::byte, shown_elements * largest_element>;
+
+/// Stores the type and the shape of a lazy tensor in `to`, and the elements that are shown in `memory`. `to.bytes` refers to `memory`.
+template<lazy_tensor Value>
+void view_first(const Value& value, tensor_view& to, first_elements& memory) {
+  const lazy_view all(value);
+  const auto first = std::span(memory).first(std::min(all.size, shown_elements) * size_of(all.dtype));
+  if (!first.empty()) { all.evaluate(0, first); }
+  tensor_adapter<Value>::copy_shape(value, to.shape);
+  to.dtype = all.dtype;
+  to.bytes = first;
+}
+
+}  // namespace detail
+
 /// Returns a number, text, or tensor in one line.
 template<class Value>
 [[nodiscard]] std::string value_text(const Value& value) {
-  if constexpr (std::same_as<Value, bool>) {
+  if constexpr (lazy_tensor<Value>) {
+    detail::first_elements memory{};
+    tensor_view shown;
+    detail::view_first(value, shown, memory);
+    return tensor_text(shown);
+  } else if constexpr (std::same_as<Value, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::integral<Value>) {
     return std::to_string(value);

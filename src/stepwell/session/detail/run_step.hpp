@@ -74,12 +74,12 @@ template<class Raw, class Outcome, class Caller>
   } else {
     const run_values<Raw, Outcome, pack_type> values(raw, outcome, caller.pack());
     if constexpr (is_fetch_list<pack_type>::value) {
-      std::vector<std::decay_t<decltype(values[0])>> all;
-      for (std::size_t i = 0; i < values.size(); ++i) { all.push_back(values[i]); }
+      std::vector<owned_t<decltype(values[0])>> all;
+      for (std::size_t i = 0; i < values.size(); ++i) { all.emplace_back(values[i]); }
       return all;
     } else {
       return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return std::tuple<std::decay_t<decltype(values.template get<I>())>...>{values.template get<I>()...};  // braces: evaluated in order
+        return std::tuple<owned_t<decltype(values.template get<I>())>...>{values.template get<I>()...};  // braces: evaluated in order
       }(std::make_index_sequence<values.size()>{});
     }
   }
