@@ -275,7 +275,7 @@ private:
 ///     static void evaluate(const T& value, std::size_t first, std::span<std::byte> to);  // writes consecutive elements, in row-major
 ///                                                                                        // order, from element number `first` on
 ///
-/// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` contain examples; `stepwell/xtensor/xtensor.hpp` contains one of lazy tensors.
+/// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` contain examples.
 template<class T>
 struct tensor_adapter;
 
