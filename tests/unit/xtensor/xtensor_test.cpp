@@ -7,6 +7,7 @@
 #include <stepwell/kernel/statistics.hpp>
 
 #include <algorithm>
+#include <array>
 #include <complex>
 #include <cstring>
 #include <limits>
@@ -67,7 +68,9 @@ void check_reads(const T& value) {
   using element = typename T::value_type;
   const auto expected = read_by_index(value);
   REQUIRE(expected.size() == value.size());
-  for (const std::size_t piece : {1, 2, 7, 16, 4096}) { CHECK((read_in_pieces<element>(value, piece) == expected)); }
+  for (const std::size_t piece : std::array<std::size_t, 5>{1, 2, 7, 16, 4096}) {
+    CHECK((read_in_pieces<element>(value, piece) == expected));
+  }
   sw::tensor_shape shape;
   sw::tensor_adapter<T>::copy_shape(value, shape);
   CHECK(std::equal(shape.begin(), shape.end(), value.shape().begin(), value.shape().end(), std::equal_to<>{}));
