@@ -100,7 +100,7 @@ module;
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/async_session.hpp"
 #include "stepwell/session/monitored_session.hpp"
-#include "stepwell/session/session_settings.hpp"
+#include "stepwell/session/training_options.hpp"
 #include "stepwell/session/training_session.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
@@ -175,6 +175,7 @@ using stepwell::random_bits;
 using stepwell::random_permutation;
 using stepwell::random_state;
 using stepwell::random_stream;
+using stepwell::require_cadence;
 using stepwell::resource_exhausted_error;
 using stepwell::result;
 using stepwell::run_metadata;
@@ -599,11 +600,12 @@ using stepwell::monitored_session;
 using stepwell::other_data_policy;
 using stepwell::retry_policy;
 using stepwell::session_release;
-using stepwell::session_settings;
+using stepwell::session_setup;
 using stepwell::singular_monitored_session;
 using stepwell::step_context;
 using stepwell::step_result;
 using stepwell::steps_from;
+using stepwell::training_options;
 using stepwell::training_session;
 using stepwell::unseekable_policy;
 using stepwell::with;
@@ -728,10 +730,10 @@ using stepwell::evaluate_once;
 using stepwell::evaluate_repeatedly;
 using stepwell::evaluation;
 using stepwell::evaluation_options;
-using stepwell::model_summary;
 using stepwell::monitored_training_session;
 using stepwell::no_source;
 using stepwell::opens_evaluations;
 using stepwell::repeated_evaluation_options;
-using stepwell::training_options;
+using stepwell::summaries;
+using stepwell::summary_list;
 }  // namespace stepwell

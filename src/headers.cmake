@@ -90,7 +90,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/session/async_options.hpp
   stepwell/session/async_session.hpp
   stepwell/session/monitored_session.hpp
-  stepwell/session/session_settings.hpp
+  stepwell/session/training_options.hpp
   stepwell/session/training_session.hpp
   # layer 8: model
   stepwell/model/model.hpp

@@ -45,10 +45,10 @@ asio::awaitable<void> train(const options& wanted, asio::any_io_executor compute
   const auto points = noisy_points(1, 10'000);
   auto batches = sw::data::shuffled_batches(points, {.batch_size = 64, .seed = 1});
 
-  sw::training_options<curve> how{.checkpoint_dir = wanted.run_dir,  // a named variable, because g++ 12 destroys an aggregate twice
-                                  .save_checkpoint_secs = 30,        // if the aggregate is made inside an awaited expression
-                                  .log_step_count_steps = 10'000,
-                                  .stop_on = {SIGINT, SIGTERM}};
+  sw::training_options how{.checkpoint_dir = wanted.run_dir,  // a named variable, because g++ 12 destroys an aggregate twice
+                           .save_checkpoint_secs = 30,        // if the aggregate is made inside an awaited expression
+                           .log_step_count_steps = 10'000,
+                           .stop_on = {SIGINT, SIGTERM}};
   sw::stop_at_step_hook end{{.last_step = wanted.steps}};
   auto session = sw::monitored_training_session(sw::defer_start(sw::async_options().steps_on(compute)), model, how, end);
   co_await session.async_start();

@@ -313,15 +313,14 @@ void train(const arguments& given, const reference& wanted, tf::graph& graph, Ho
     sw::restore(raw.variables(), sw::checkpoint_reader(given.graph_dir + "/model.ckpt-0"));
     raw.push();
   };
-  auto scaffold = std::make_shared<sw::scaffold<tf::graph_session>>(sw::scaffold_options<tf::graph_session>{.init_fn = start_values});
   auto session = sw::monitored_training_session(graph,
                                                 {.master = start_servers(graph),
-                                                 .scaffold = std::move(scaffold),
                                                  .checkpoint_dir = given.run_dir,
                                                  .save_checkpoint_steps = given.checkpoint_steps,
                                                  .save_summaries_steps = 5,
-                                                 .config = {.intra_op_parallelism_threads = 1, .inter_op_parallelism_threads = 1},
-                                                 .train_op = wanted.train},
+                                                 .config = {.intra_op_parallelism_threads = 1, .inter_op_parallelism_threads = 1}},
+                                                tf::graph_options{.operations = {.train_op = wanted.train}},
+                                                sw::scaffold<tf::graph_session>({.init_fn = start_values}),
                                                 sw::stop_at_step_hook{{.last_step = given.steps}}, std::move(hooks)...);
   try {
     while (!session.should_stop()) {

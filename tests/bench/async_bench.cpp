@@ -66,7 +66,7 @@ asio::awaitable<void> many_steps(auto& session, auto& source, int count) {
 template<class Model>
 auto awaited_session(Model& model) {
   using raw = sw::model_session<Model>;
-  return sw::async_monitored_session<raw, sw::stop_at_step_hook>(sw::session_settings{}, model,
+  return sw::async_monitored_session<raw, sw::stop_at_step_hook>(sw::training_options{}, model,
                                                                  sw::stop_at_step_hook{{.last_step = sw::test::far_away}});
 }
 
@@ -144,7 +144,7 @@ lateness worst_beside_training(asio::io_context& loop, std::int64_t mebibytes, i
   files->before_each([](const sw::test::event& what) {
     if (what.kind == sw::test::operation::write) { std::this_thread::sleep_for(2ms); }
   });
-  sw::training_options<big_model> options{.checkpoint_dir = directory.path(), .save_checkpoint_steps = 20, .saver = {.file_system = files}};
+  sw::training_options options{.checkpoint_dir = directory.path(), .save_checkpoint_steps = 20, .saver = {.file_system = files}};
   auto session = sw::monitored_training_session(sw::defer_start(sw::async_options().steps_on(pool.get_executor())), model, options);
   bool is_over = false;
   auto trained = asio::co_spawn(loop, train_until(session, is_over), asio::use_future);

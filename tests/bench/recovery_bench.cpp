@@ -47,7 +47,7 @@ void report(benchmark::State& state, const std::vector<double>& seconds) {
 void recoveries_of_a_session(benchmark::State& state) {
   for (auto _ : state) {
     sw::test::failing_model model;
-    sw::monitored_session session(sw::session_settings{.retry = {.initial_backoff = 0}}, sw::test::keeping_creator{&model});
+    sw::monitored_session session(sw::training_options{.retry = {.initial_backoff = 0}}, sw::test::keeping_creator{&model});
     report(state, times_of(session, model, 10'000));
     session.close();
   }
@@ -60,7 +60,7 @@ void recoveries_from_checkpoints(benchmark::State& state) {
   for (auto _ : state) {
     const sw::test::temporary_directory directory;
     sw::test::failing_model model;
-    sw::training_options<sw::test::failing_model> options{
+    sw::training_options options{
         .checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .save_summaries_steps = sw::none, .log_step_count_steps = sw::none};
     options.saver.sync = false;
     options.retry.initial_backoff = 0;

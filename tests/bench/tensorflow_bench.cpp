@@ -50,7 +50,7 @@ double micros_of(auto&& action) {
   action();
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begun).count();
 }
-sw::training_options<tf::graph> options_in(const std::string& directory) {
+sw::training_options options_in(const std::string& directory) {
   return {.checkpoint_dir = directory,
           .save_summaries_steps = 1'000'000'000,
           .log_step_count_steps = 1'000'000'000,
@@ -182,8 +182,7 @@ void stall(const std::string& file) {
   auto options = options_in(directory.path());
   options.save_checkpoint_steps = period;
   options.max_to_keep = 1;
-  options.save_graph_def = false;
-  auto session = sw::monitored_training_session(graph, options);
+  auto session = sw::monitored_training_session(graph, options, tf::graph_options{.save_graph_def = false});
   std::size_t bytes = 0;
   for (const auto& one : session.raw_session().variables()) {
     bytes += sw::size_of(one.dtype()) * static_cast<std::size_t>(sw::element_count(one.shape()));

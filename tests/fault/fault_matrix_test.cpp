@@ -190,14 +190,14 @@ public:
 
 private:
   auto make() {
-    sw::session_settings settings = at_once();
-    settings.recover = given_.recovers;
-    settings.find_checkpoint = [this] {
+    sw::session_setup setup = at_once();
+    if (!given_.recovers) { setup.options.retry.max_attempts = 0; }
+    setup.find_checkpoint = [this] {
       trap_.pass("looking for a checkpoint");
       return given_.what.what.starts_with("`init") ? std::nullopt : sw::find_newest_whole(found_in_);
     };
-    if (given_.what.what == "starting a queue runner") { settings.queue_runners = {runner_}; }
-    return sw::monitored_session(std::move(settings), matrix_creator{&model_, &trap_}, matrix_hook{&trap_}, make_saver());
+    if (given_.what.what == "starting a queue runner") { setup.options.queue_runners = {runner_}; }
+    return sw::monitored_session(std::move(setup), matrix_creator{&model_, &trap_}, matrix_hook{&trap_}, make_saver());
   }
 
   sw::checkpoint_saver_hook make_saver() {

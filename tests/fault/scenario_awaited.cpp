@@ -21,10 +21,9 @@ namespace asio = boost::asio;
 /// The user's executor, created before any request is refused.
 asio::thread_pool compute(1);
 
-asio::awaitable<void> train(const training_options<large_model>& options, endless_queue& batches,
-                            std::optional<session_release>& released) {
+asio::awaitable<void> train(const training_options& options, endless_queue& batches, std::optional<session_release>& released) {
   auto how = defer_start(async_options().steps_on(compute.get_executor()));
-  auto session = monitored_training_session(how, the_model, options, sigterm_hook{});
+  auto session = monitored_training_session(how, the_model, options, large_summaries(), sigterm_hook{});
   released = session.release_handle();
   std::int64_t last = 0;
   auto body = [&batches, &last](auto& started) -> asio::awaitable<void> {

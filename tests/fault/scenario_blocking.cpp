@@ -7,9 +7,9 @@ namespace {
 
 void train(const std::string& directory) {
   endless_queue batches;
-  auto session =
-      monitored_training_session(the_model, options_in(directory, batches), sigterm_hook{}, time_limit_hook(std::chrono::hours(1)),
-                                 profiler_hook({.save_steps = 5, .output_dir = directory + "/profile"}));
+  auto session = monitored_training_session(the_model, options_in(directory, batches), large_summaries(), sigterm_hook{},
+                                            time_limit_hook(std::chrono::hours(1)),
+                                            profiler_hook({.save_steps = 5, .output_dir = directory + "/profile"}));
   std::int64_t last = 0;
   for (const auto& step : session.steps(batches.queue)) { last = step.global_step; }
   session.close();

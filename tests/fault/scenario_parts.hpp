@@ -73,20 +73,23 @@ struct endless_queue {
   }
 };
 
-/// Returns options that save every third step, write summaries with a record larger than half of the queue, report
-/// metrics, and stop at SIGTERM.
-inline training_options<large_model> options_in(const std::string& directory, endless_queue& batches) {
-  training_options<large_model> options;
+/// Returns summaries with a record larger than half of the queue.
+inline auto large_summaries() {
+  return summaries([](summary::writer& out, const large_model::result& result, const large_model& model, std::int64_t step) {
+    out.add_scalar("loss", result.loss, step);
+    out.add_histogram("weights", std::span(model.weights).first(100), step);
+    if (step % steps_of_a_session == 2) { out.add_text("text", long_text, step); }
+  });
+}
+
+/// Returns options that save every third step, report metrics, and stop at SIGTERM.
+inline training_options options_in(const std::string& directory, endless_queue& batches) {
+  training_options options;
   options.checkpoint_dir = directory;
   options.save_checkpoint_steps = 3;
   options.save_summaries_steps = 2;
   options.log_step_count_steps = 3;
   options.max_to_keep = 2;
-  options.summary = [](summary::writer& out, const large_model::result& result, const large_model& model, std::int64_t step) {
-    out.add_scalar("loss", result.loss, step);
-    out.add_histogram("weights", std::span(model.weights).first(100), step);
-    if (step % steps_of_a_session == 2) { out.add_text("text", long_text, step); }
-  };
   options.metrics = {std::make_shared<summary::csv_writer>(directory + "/metrics.csv")};
   options.saver.shards = 2;
   options.queue_runners = {batches.runner()};

@@ -276,10 +276,8 @@ TEST_CASE("an event file that cannot be written is an error once, at the next bo
   auto options = rig.options();
   options.save_summaries_steps = 1;
   options.log_step_count_steps = 1;
-  options.summary = [](sw::summary::writer& out, const auto& result, const auto&, std::int64_t step) {
-    out.add_scalar("loss", result.loss, step);
-  };
-  auto session = sw::monitored_training_session(rig.model, options);
+  auto session =
+      sw::monitored_training_session(rig.model, options, sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss)));
   wait_for_saves(session);
   run_until(session, 1);
   rig.files->inject({.kind = operation::write, .path_contains = "tfevents", .errno_value = ENOSPC, .bytes_written = 5});

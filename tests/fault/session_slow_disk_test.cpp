@@ -324,8 +324,10 @@ struct recording_rig : slow_rig {
   sw::test::adding_options recording_options() const {
     auto made = options();
     made.save_summaries_steps = 1;
-    made.summary = [](sw::summary::writer& out, const auto&, const auto&, std::int64_t step) { out.add_scalar("step", step, step); };
     return made;
+  }
+  static auto recorded() {
+    return sw::summaries([](sw::summary::writer& out, const auto&, const auto&, std::int64_t step) { out.add_scalar("step", step, step); });
   }
   bool has_checkpoint(std::int64_t step) const {
     return std::filesystem::exists(directory / ("model.ckpt-" + std::to_string(step) + ".index"));
@@ -347,7 +349,7 @@ struct recording_rig : slow_rig {
 TEST_CASE("a checkpoint is committed after the event records up to its step are durable, and no step waits for that",
           "[fault][session][slow]") {
   recording_rig rig;
-  auto session = sw::monitored_training_session(rig.model, rig.recording_options());
+  auto session = sw::monitored_training_session(rig.model, rig.recording_options(), rig.recorded());
   wait_for_saves(session);
   rig.hold_events();
   const auto alarms = rig.clock->pending();
@@ -362,7 +364,7 @@ TEST_CASE("a checkpoint is committed after the event records up to its step are 
 
 TEST_CASE("the last checkpoint is committed after the event records, too", "[fault][session][slow]") {
   recording_rig rig;
-  auto session = sw::monitored_training_session(rig.model, rig.recording_options());
+  auto session = sw::monitored_training_session(rig.model, rig.recording_options(), rig.recorded());
   run_until(session, 3);
   wait_for_saves(session);
   rig.hold_events();
@@ -382,7 +384,7 @@ TEST_CASE("the last checkpoint is committed after the event records, too", "[fau
 TEST_CASE("a checkpoint is committed although the event file cannot be written, which is logged once", "[fault][session][slow]") {
   sw::test::log_capture log;
   recording_rig rig;
-  auto session = sw::monitored_training_session(rig.model, rig.recording_options());
+  auto session = sw::monitored_training_session(rig.model, rig.recording_options(), rig.recorded());
   wait_for_saves(session);
   rig.files->inject({.kind = operation::sync, .path_contains = "tfevents"});
   run_until(session, 2);

@@ -105,12 +105,12 @@ void train(const std::string& directory, std::int64_t last_step, const plan& how
        .save_checkpoint_steps = save_steps,
        .save_summaries_steps = 1,
        .log_step_count_steps = sw::none,
-       .summaries = {sw::summary::scalar(tag, [](const model::result& run) { return summary_of(run.step); })},
        .metrics = {std::make_shared<sw::summary::csv_writer>(directory + ".csv", metric_options),
                    std::make_shared<sw::summary::jsonl_writer>(directory + ".jsonl", metric_options)},
        .checkpoint_listeners = {std::make_shared<printing_listener>()},
        .saver = {.max_to_keep = max_to_keep, .file_system = files}},
-      std::ref(average), evaluated, std::ref(stopping), sw::stop_at_step_hook{{.last_step = last_step}},
+      sw::summaries(sw::summary::scalar(tag, [](const model::result& run) { return summary_of(run.step); })), std::ref(average), evaluated,
+      std::ref(stopping), sw::stop_at_step_hook{{.last_step = last_step}},
       sw::best_checkpoint_hook{{.saver = {.file_system = files}}, [](const model::result& run) { return metric_of(run.step); }},
       sw::best_checkpoint_hook{{.name = tested, .saver = {.file_system = files}}, evaluated.value("score")});
   for (const auto& step : session.steps(batches)) { say(fmt::format("{} {:08x}", step.global_step, sw::checksum(trained.variables()))); }

@@ -151,8 +151,7 @@ std::string best_in(const std::string& directory) {
   return fmt::format("{} {} {}", best->step, bits_of({best->value}), bits_of(model.weights));
 }
 
-template<class Model = polynomial>
-sw::training_options<Model> saving_in(const std::string& directory) {
+sw::training_options saving_in(const std::string& directory) {
   return {.checkpoint_dir = directory, .save_checkpoint_steps = 7, .save_summaries_steps = 10, .log_step_count_steps = sw::none};
 }
 
@@ -160,7 +159,7 @@ constexpr std::string_view awaited_prefix = "awaited_";
 
 /// Trains a model whose saves have the options of `feature`, and returns the result.
 template<class Model, class Source>
-std::string run_saving(sw::training_options<Model> options, const std::string& feature, Source batches) {
+std::string run_saving(sw::training_options options, const std::string& feature, Source batches) {
   Model model;
   options.check_update_fence = true;
   constexpr std::size_t two_large = std::size_t{80} << 20;
@@ -185,12 +184,14 @@ void run(std::string feature, const std::string& directory) {
     return sw::data::shuffled_batches(train_set, {.batch_size = 8, .seed = 7, .epochs = epochs});
   };
   const auto loss = sw::measure("loss", sw::metrics::mean(), [](double value) { return value; });
-  if (feature == "overhead") { return static_cast<void>(std::puts(run_saving(saving_in(directory), feature, batches(12)).c_str())); }
+  if (feature == "overhead") {
+    return static_cast<void>(std::puts(run_saving<polynomial>(saving_in(directory), feature, batches(12)).c_str()));
+  }
   if (feature.starts_with("large")) {
-    return static_cast<void>(std::puts(run_saving(saving_in<large_polynomial>(directory), feature, batches(4)).c_str()));
+    return static_cast<void>(std::puts(run_saving<large_polynomial>(saving_in(directory), feature, batches(4)).c_str()));
   }
   if (feature.starts_with("fence")) {
-    return static_cast<void>(std::puts(run_saving(saving_in<fenced_polynomial>(directory), feature, batches(4)).c_str()));
+    return static_cast<void>(std::puts(run_saving<fenced_polynomial>(saving_in(directory), feature, batches(4)).c_str()));
   }
   polynomial model;
   std::int64_t reached = 0;

@@ -43,7 +43,7 @@ tables() {
     FNR == 1 { inside = 0; text = ""; is_private = FILENAME ~ /\/detail\// }
     /^\/\/\/ / { text = text (text == "" ? "" : " ") substr($0, 5); next }
     /^template</ || /^\/\/\/$/ { next }
-    !inside && /^struct [a-z_]*(_options|_policy|_bounds|_settings|_config|keep_best)(<[a-z_:]*>)? \{$/ && (!is_private || text ~ /^Options of `/) {
+    !inside && /^struct [a-z_]*(_options|_policy|_bounds|_setup|_config|keep_best)(<[a-z_:]*>)? \{$/ && (!is_private || text ~ /^Options of `/) {
       name = $2
       printf "\n### `%s`\n\n%s `%s`\n\n| member | type | default | meaning |\n|---|---|---|---|\n", name, summary(text), substr(FILENAME, 5)
       inside = 1
@@ -54,7 +54,7 @@ tables() {
     !inside { text = ""; next }
     /^ +\/\/\/< / { sub(/^ +\/\/\/< /, ""); comment = comment " " $0; next }
     /^ +\/\/\/ / { row(); sub(/^ +\/\/\/ /, ""); above = above (above == "" ? "" : " ") $0; next }
-    /^ +using / { next }
+    /^ +(using|operator) / { next }
     /;( +\/\/\/< .*)?$/ {
       row()
       comment = above
@@ -74,7 +74,7 @@ tables() {
   ' "$@"
 }
 
-first=src/stepwell/training/monitored_training_session.hpp  # the options that every program uses
+first=src/stepwell/session/training_options.hpp  # the options that every program uses
 declare -a headers=()
 [ ! -f "$first" ] || headers+=("$first")
 for folder in training hooks data checkpoint summary session creation threads hook base kernel tensorflow; do

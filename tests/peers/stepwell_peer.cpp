@@ -83,8 +83,7 @@ struct fenced_model : weights_model {
 };
 
 /// Returns options that save every second step.
-template<class Model>
-sw::training_options<Model> saving_in(const std::string& directory) {
+sw::training_options saving_in(const std::string& directory) {
   return {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .save_summaries_steps = sw::none, .log_step_count_steps = sw::none};
 }
 
@@ -129,7 +128,7 @@ double time_of_memcpy(weights_model& model, std::vector<std::vector<float>>& cop
 void measure_saves(const std::string& path, const std::string& directory) {
   auto model = model_with<weights_model>(path);
   auto copy = model.layers;
-  auto options = saving_in<weights_model>(directory);
+  auto options = saving_in(directory);
   options.max_to_keep = sw::none;  // `drain` would wait for the deletion of expired checkpoints
   auto session = sw::monitored_training_session(model, options);
   auto& saver = session.hook<sw::checkpoint_saver_hook>().saver();
@@ -155,7 +154,7 @@ void measure_fenced_saves(const std::string& path, const std::string& directory)
     time_of_memcpy(model, copy);
     model.computing = 4 * time_of_memcpy(model, copy);
   }
-  auto options = saving_in<fenced_model>(directory);
+  auto options = saving_in(directory);
   options.max_to_keep = sw::none;
   options.check_update_fence = false;
   auto session = sw::monitored_training_session(model, options);
@@ -199,7 +198,7 @@ void measure_steps() {
 // Runs one phase and prints the peak of the process's resident memory, divided by the size of the variables.
 void measure_memory(const std::string& phase, const std::string& directory, std::size_t bytes) {
   weights_model model(bytes);
-  auto options = saving_in<weights_model>(directory);
+  auto options = saving_in(directory);
   options.max_to_keep = 1;
   if (phase == "nothing") {
     options.checkpoint_dir.clear();

@@ -28,13 +28,13 @@ GREEDY(append_record); GREEDY(append_varint); GREEDY(as_duration); GREEDY(as_ref
 GREEDY(as_shape); GREEDY(async_drive); GREEDY(async_evaluate); GREEDY(async_sleep_until); GREEDY(async_with);
 GREEDY(backoff_of); GREEDY(base_name); GREEDY(batch_of_step);
 GREEDY(batch_passed_by); GREEDY(bfloat16_number); GREEDY(buffer_awaited); GREEDY(bytes_at); GREEDY(call_evaluation);
-GREEDY(can_be_trained); GREEDY(check_apart); GREEDY(check_apart_among); GREEDY(check_apart_from);
+GREEDY(can_be_trained); GREEDY(complete); GREEDY(default_summary_hook); GREEDY(keeps_initial_state); GREEDY(make_origin); GREEDY(check_apart); GREEDY(check_apart_among); GREEDY(check_apart_from);
 GREEDY(check_key); GREEDY(check_ready); GREEDY(check_retry_policy); GREEDY(check_roles); GREEDY(check_saver_options);
 GREEDY(check_uninitialized); GREEDY(check_variable_names); GREEDY(checkpoint_exists); GREEDY(checkpoints_iterator);
 GREEDY(chief_only); GREEDY(choose_cadence); GREEDY(classify); GREEDY(classify_failed_run);
 GREEDY(close_awaited); GREEDY(close_or_log); GREEDY(column_major_as_transposed); GREEDY(crc32c); GREEDY(crc32c_combine);
 GREEDY(crc32c_mask); GREEDY(crc32c_zeros); GREEDY(create_by);
-GREEDY(create_with); GREEDY(csv_metric_bound); GREEDY(current_thread_id); GREEDY(current_thread_name); GREEDY(current_trace);
+GREEDY(csv_metric_bound); GREEDY(current_thread_id); GREEDY(current_thread_name); GREEDY(current_trace);
 GREEDY(data_name); GREEDY(decode_bundle_entry); GREEDY(decode_bundle_header); GREEDY(decode_checkpoint_state);
 GREEDY(decode_event); GREEDY(decode_hparams); GREEDY(decode_strings); GREEDY(default_counter_hook);
 GREEDY(default_saver_hook); GREEDY(default_summary_work); GREEDY(defer_cancellation); GREEDY(drive); GREEDY(dtype_of_element);
@@ -46,7 +46,7 @@ GREEDY(example_count); GREEDY(execute); GREEDY(execute_at_once); GREEDY(executor
 GREEDY(fed_member); GREEDY(feed); GREEDY(feed_into); GREEDY(feed_one); GREEDY(feeds); GREEDY(feeds_in); GREEDY(fetch);
 GREEDY(file_of_descriptor); GREEDY(final_name_of_temporary); GREEDY(find_newest_whole); GREEDY(find_unlisted);
 GREEDY(finish_run); GREEDY(first_element); GREEDY(flattened); GREEDY(flattened_hooks); GREEDY(following_of);
-GREEDY(get_checkpoint_mtimes); GREEDY(guarded); GREEDY(half_number); GREEDY(has_writable_elements); GREEDY(held_of);
+GREEDY(get_checkpoint_mtimes); GREEDY(guarded); GREEDY(half_number); GREEDY(has_writable_elements); GREEDY(hooks_of);
 GREEDY(histogram); GREEDY(histogram_limits); GREEDY(image); GREEDY(index_name); GREEDY(initiate); GREEDY(is_aborted);
 GREEDY(is_allowed); GREEDY(is_bad); GREEDY(is_cancelled_by); GREEDY(is_control_character); GREEDY(is_damage); GREEDY(is_end_of_loop);
 GREEDY(is_memory_shortage); GREEDY(is_narrow_number); GREEDY(is_recoverable); GREEDY(is_repeatable); GREEDY(is_row_major);
@@ -63,7 +63,7 @@ GREEDY(narrow_number); GREEDY(next_awaited); GREEDY(next_of); GREEDY(not_ready);
 GREEDY(open_checkpoint); GREEDY(open_if_whole); GREEDY(order_by_phase); GREEDY(parent_directory); GREEDY(parse_data_name);
 GREEDY(parse_message); GREEDY(path_of); GREEDY(phase_of); GREEDY(philox4x32); GREEDY(place_of);
 GREEDY(places_of); GREEDY(plan_preemption); GREEDY(plan_retention); GREEDY(posix_file_system); GREEDY(prepare_as_chief);
-GREEDY(prepare_given); GREEDY(printable); GREEDY(printable_lines); GREEDY(progress_line); GREEDY(pull_variables);
+GREEDY(printable); GREEDY(printable_lines); GREEDY(progress_line); GREEDY(pull_variables);
 GREEDY(push_variables); GREEDY(random_bits); GREEDY(random_block); GREEDY(read_file); GREEDY(read_fixed); GREEDY(read_record);
 GREEDY(read_state_file); GREEDY(read_text_file); GREEDY(record_data);
 GREEDY(refuse_negative); GREEDY(refuse_rewind); GREEDY(release_at_end); GREEDY(remove_checkpoint); GREEDY(remove_data_files);
@@ -71,11 +71,11 @@ GREEDY(remove_or_log); GREEDY(request_type_of); GREEDY(restore); GREEDY(restored
 GREEDY(result_into); GREEDY(retry_on_signal); GREEDY(returned_by); GREEDY(run_awaited); GREEDY(run_call); GREEDY(run_of);
 GREEDY(run_raw_awaited); GREEDY(run_step); GREEDY(run_step_awaited); GREEDY(run_within_step); GREEDY(run_within_step_awaited);
 GREEDY(same_key); GREEDY(save_awaited); GREEDY(scalar); GREEDY(scan_file); GREEDY(seal_record); GREEDY(see_floats);
-GREEDY(session_with); GREEDY(sessions_at); GREEDY(set_log_level); GREEDY(set_log_sink); GREEDY(set_thread_name);
-GREEDY(settings_of); GREEDY(shards_in_index); GREEDY(share); GREEDY(shuffled_batches); GREEDY(signal_name); GREEDY(sink_into);
+GREEDY(sessions_at); GREEDY(set_log_level); GREEDY(set_log_sink); GREEDY(set_thread_name);
+GREEDY(setup_of); GREEDY(setup_with); GREEDY(shards_in_index); GREEDY(share); GREEDY(shuffled_batches); GREEDY(signal_name); GREEDY(sink_into);
 GREEDY(size_of); GREEDY(slice_key); GREEDY(snapshot_awaited); GREEDY(snapshot_size); GREEDY(source); GREEDY(spawned);
 GREEDY(start_awaited); GREEDY(start_queue_runners); GREEDY(start_thread); GREEDY(state_name_of); GREEDY(status_from_errno);
-GREEDY(step_fn_awaited); GREEDY(step_fn_result); GREEDY(step_in_name); GREEDY(step_of_checkpoint); GREEDY(steps_over);
+GREEDY(scaffold_in); GREEDY(step_fn_awaited); GREEDY(summaries); GREEDY(summary_ops_in); GREEDY(target_of); GREEDY(step_fn_result); GREEDY(step_in_name); GREEDY(step_of_checkpoint); GREEDY(steps_over);
 GREEDY(stepwell_category); GREEDY(store_little); GREEDY(subject_in_raw); GREEDY(system_clock); GREEDY(tag); GREEDY(take);
 GREEDY(take_awaited); GREEDY(take_next); GREEDY(take_run_awaited);
 GREEDY(take_run_within_step);
@@ -199,10 +199,10 @@ struct creator {
 namespace {
 
 void take_hooks(user::model& model, std::vector<user::point>& batches, user::tape& tape) {
-  const sw::training_options<user::model> options{.checkpoint_dir = "run"};
+  const sw::training_options options{.checkpoint_dir = "run"};
   sw::ema_hook average(model);
   auto session = sw::monitored_training_session(
-      model, options, user::hook{}, std::ref(average), sw::chief_only(user::other_hook{}), sw::nan_tensor_hook{user::loss_of{}},
+      model, options, sw::summaries(sw::summary::scalar("loss", user::loss_of{})), sw::scaffold<user::model>(), user::hook{}, std::ref(average), sw::chief_only(user::other_hook{}), sw::nan_tensor_hook{user::loss_of{}},
       sw::rollback_on_nan_hook{user::loss_of{}, sw::skip_batch{}}, sw::early_stopping_hook{{}, user::loss_of{}},
       sw::progress_hook{{}, user::loss_of{}}, sw::profiler_hook{{.save_steps = 1, .output_dir = "run"}},
       sw::logging_tensor_hook{{.every_n_iter = 1}, sw::tag("loss", user::loss_of{}), sw::tag("all", user::all_of{})},
@@ -222,11 +222,11 @@ void take_hooks(user::model& model, std::vector<user::point>& batches, user::tap
 }
 
 void take_a_raw_session(user::machine& machine, std::vector<user::point>& batches) {
-  sw::monitored_session session(sw::session_settings{}, user::raw_session(machine), user::hook{}, sw::nan_tensor_hook{user::dial{}},
+  sw::monitored_session session(sw::training_options{}, user::raw_session(machine), user::hook{}, sw::nan_tensor_hook{user::dial{}},
                                 sw::feed_fn_hook{user::turned{}});
   for (const auto& step : session.steps(batches)) { static_cast<void>(step.value.loss); }
   static_cast<void>(session.run(sw::fetch(user::dial{}), sw::feed(user::dial{}, 1.0F), user::point{}));
-  sw::monitored_session made(sw::session_settings{}, user::creator{&machine}, user::hook{});
+  sw::monitored_session made(sw::training_options{}, user::creator{&machine}, user::hook{});
   sw::singular_monitored_session alone(user::creator{&machine}, user::hook{});
 }
 
@@ -249,8 +249,7 @@ void feed_a_queue() {
 
 template<class Model>
 asio::awaitable<void> await_all_of(Model& model, user::tape& tape) {
-  auto session =
-      sw::monitored_training_session(sw::defer_start, model, sw::training_options<Model>{.checkpoint_dir = "run"}, user::other_hook{});
+  auto session = sw::monitored_training_session(sw::defer_start, model, sw::training_options{.checkpoint_dir = "run"}, user::other_hook{});
   co_await session.async_start();
   for (;;) {
     const auto step = co_await session.async_next(tape);

@@ -59,11 +59,11 @@ void require(bool holds, const char* promise) {
 }
 
 session_type make(counting_model& model, const std::string& directory, const std::shared_ptr<sw::io::file_system>& files) {
-  sw::training_options<counting_model> options{.checkpoint_dir = directory,
-                                               .save_checkpoint_steps = 5,
-                                               .save_summaries_steps = sw::none,
-                                               .log_step_count_steps = sw::none,
-                                               .saver = {.file_system = files}};
+  sw::training_options options{.checkpoint_dir = directory,
+                               .save_checkpoint_steps = 5,
+                               .save_summaries_steps = sw::none,
+                               .log_step_count_steps = sw::none,
+                               .saver = {.file_system = files}};
   return sw::monitored_training_session(sw::defer_start, model, options, sw::stop_at_step_hook{{.last_step = last_step}});
 }
 

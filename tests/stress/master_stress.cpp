@@ -190,7 +190,7 @@ private:
     for (auto& stop : stops_) { stop.request_stop(); }
   }
 
-  sw::session_settings settings(std::uint64_t who) {
+  sw::training_options settings(std::uint64_t who) {
     return {.retry = {.max_attempts = 1'000'000, .initial_backoff = 0.0002, .max_backoff = 0.001, .seed = who},
             .stop_token = stops_[who].get_token()};
   }

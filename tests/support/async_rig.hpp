@@ -78,7 +78,7 @@ struct async_rig : recovery_rig {
   template<class Session>
   [[nodiscard]] Session make(std::int64_t every_steps, scripted_hook hook = {}, auto... how) {
     auto saver = every_steps > 0 ? saver_hook(every_steps) : checkpoint_saver_hook::off();
-    auto with = settings;
+    auto with = setup;
     if (saver.is_on()) { with.find_checkpoint = saver.checkpoint_finder(); }
     return Session(std::move(how)..., std::move(with), model, std::move(saver), std::move(hook));
   }

@@ -42,7 +42,7 @@ struct awaited_rig : async_rig {
   /// Returns a session over the model with the asynchronous step.
   [[nodiscard]] awaited_session awaited(std::int64_t every_steps, awaited_script hook = {}, async_options how = {}) {
     auto saver = every_steps > 0 ? saver_hook(every_steps) : checkpoint_saver_hook::off();
-    auto with = settings;
+    auto with = setup;
     if (saver.is_on()) { with.find_checkpoint = saver.checkpoint_finder(); }
     return awaited_session(std::move(how), std::move(with), awaiting, std::move(saver), std::move(hook));
   }

@@ -37,7 +37,7 @@ struct awaited_training {
 
 /// Like `train_blocking`, with an awaited session.
 template<class Model, class Source, class... Hooks>
-training_end train_awaited(Model& model, const training_options<Model>& options, Source& source, std::int64_t killed_at, Hooks... hooks) {
+training_end train_awaited(Model& model, const training_options& options, Source& source, std::int64_t killed_at, Hooks... hooks) {
   auto session = monitored_training_session(defer_start, model, options, std::move(hooks)...);
   awaited_training<Source> body{source, killed_at};
   boost::asio::io_context loop;
@@ -47,8 +47,7 @@ training_end train_awaited(Model& model, const training_options<Model>& options,
   return {session.global_step(), session.stop_reason(), session.metrics()};
 }
 template<class Model, class Source, class... Hooks>
-training_end train(session_way way, Model& model, const training_options<Model>& options, Source& source, std::int64_t killed_at,
-                   Hooks... hooks) {
+training_end train(session_way way, Model& model, const training_options& options, Source& source, std::int64_t killed_at, Hooks... hooks) {
   return way == session_way::blocking ? train_blocking(model, options, source, killed_at, std::move(hooks)...)
                                       : train_awaited(model, options, source, killed_at, std::move(hooks)...);
 }

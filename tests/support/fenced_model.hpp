@@ -55,8 +55,7 @@ struct held_pool {
   void go() { open.open(); }
 };
 
-template<class Model>
-training_options<Model> options_of(const temporary_directory& directory, const std::shared_ptr<io::pool>& pool) {
+inline training_options options_of(const temporary_directory& directory, const std::shared_ptr<io::pool>& pool) {
   return {.checkpoint_dir = directory.path(),
           .save_checkpoint_steps = 2,
           .save_summaries_steps = none,

@@ -10,7 +10,7 @@
 #include <stepwell/creation/session_manager.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
-#include <stepwell/session/session_settings.hpp>
+#include <stepwell/session/training_options.hpp>
 
 #include <exception>
 #include <functional>
@@ -22,8 +22,8 @@
 
 namespace stepwell::test {
 
-/// Returns settings for recovery without backoff on a clock that stands still.
-inline session_settings at_once() { return {.retry = {.initial_backoff = 0}, .clock = std::make_shared<manual_clock>()}; }
+/// Returns options for recovery without backoff on a clock that stands still.
+inline training_options at_once() { return {.retry = {.initial_backoff = 0}, .clock = std::make_shared<manual_clock>()}; }
 
 /// Returns a callable that throws an `Error` in its first `times` calls.
 template<class Error>
@@ -49,7 +49,7 @@ struct failing_batches {
 
 /// A session rig with a checkpoint directory to recover from.
 struct recovery_rig : session_rig {
-  session_settings settings = {.retry = {.initial_backoff = 0}, .restores_what_it_saves = true, .clock = clock};
+  session_setup setup = {.options = {.retry = {.initial_backoff = 0}, .clock = clock}, .restores_what_it_saves = true};
 
   [[nodiscard]] checkpoint_saver_hook saver_hook(std::int64_t every_steps) const {
     return checkpoint_saver_hook({.checkpoint_dir = directory.path(),
@@ -60,7 +60,7 @@ struct recovery_rig : session_rig {
   template<class... Hooks>
   [[nodiscard]] auto start_saving_every(std::int64_t steps, Hooks... hooks) {
     auto hook = saver_hook(steps);
-    auto with = settings;
+    auto with = setup;
     with.find_checkpoint = hook.checkpoint_finder();
     return monitored_session(std::move(with), model, std::move(hook), std::move(hooks)...);
   }

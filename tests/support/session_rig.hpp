@@ -36,7 +36,7 @@ struct counting_source {
   void seek(std::uint64_t position) { next = static_cast<std::int64_t>(position) + 1; }
 };
 
-using adding_options = training_options<adding_model>;
+using adding_options = training_options;
 
 struct session_rig {
   temporary_directory directory;

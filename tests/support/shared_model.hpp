@@ -55,8 +55,8 @@ struct looking_hook {
   }
 };
 
-/// Returns settings with this clock and without backoff before a recovery.
-inline session_settings settings_on(std::shared_ptr<clock> time) { return {.retry = {.initial_backoff = 0}, .clock = std::move(time)}; }
+/// Returns options with this clock and without backoff before a recovery.
+inline training_options options_on(std::shared_ptr<clock> time) { return {.retry = {.initial_backoff = 0}, .clock = std::move(time)}; }
 
 template<class Model>
 chief_session_creator<Model> chief_of(Model& model, const std::string& master, const std::string& checkpoint_dir = "") {

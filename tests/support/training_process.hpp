@@ -29,7 +29,7 @@ inline void throw_if_killed(std::int64_t step, std::int64_t killed_at) {
 /// Trains like a new process, until the data ends or a hook requests a stop. After step `killed_at`, an exception leaves the session, which
 /// then saves nothing.
 template<class Model, class Source, class... Hooks>
-training_end train_blocking(Model& model, const training_options<Model>& options, Source& source, std::int64_t killed_at, Hooks... hooks) {
+training_end train_blocking(Model& model, const training_options& options, Source& source, std::int64_t killed_at, Hooks... hooks) {
   auto session = monitored_training_session(model, options, std::move(hooks)...);
   for (const auto& step : session.steps(source)) { throw_if_killed(step.global_step, killed_at); }
   session.close();

@@ -51,6 +51,11 @@ std::optional<cadence> choose_cadence(const cadence_setting& said, std::optional
   return std::nullopt;
 }
 
+cadence require_cadence(std::string_view owner, const cadence_setting& said, std::optional<cadence> otherwise) {
+  if (const auto chosen = choose_cadence(said, otherwise)) { return *chosen; }
+  throw invalid_argument_error(fmt::format("{}: one of {} and {} must be above zero", owner, said.steps_name, said.secs_name));
+}
+
 second_or_step_timer::second_or_step_timer(cadence period, std::shared_ptr<clock> source)
     : period_(period), source_(std::move(source)), next_step_(std::make_shared<std::atomic<std::int64_t>>(unset)) {
   if (period_.every_secs && period_.every_steps) {

@@ -176,5 +176,8 @@ struct cadence_setting {
 /// @errors `invalid_argument_error` if an option is negative; the message names the option.
 /// @see contract CREATE-2 to CREATE-5, decisions D-8 and D-31
 [[nodiscard]] std::optional<cadence> choose_cadence(const cadence_setting& said, std::optional<cadence> otherwise);
+/// Like `choose_cadence`, for the periodic work of `owner`, which cannot be off.
+/// @errors `invalid_argument_error` if the options switch the work off; the message names `owner` and the options.
+[[nodiscard]] cadence require_cadence(std::string_view owner, const cadence_setting& said, std::optional<cadence> otherwise);
 
 }  // namespace stepwell

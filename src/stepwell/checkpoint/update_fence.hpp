@@ -58,7 +58,7 @@ public:
   /// Blocks like `wait`, but without checks and without errors.
   void settle() noexcept;
   /// Turns the checks of later snapshots on or off. A check compares checksums to find variables that changed before `wait`. A session turns
-  /// them on for some snapshots, see `session_settings::check_update_fence`.
+  /// them on for some snapshots, see `training_options::check_update_fence`.
   void set_checks(bool checks) noexcept { checks_ = checks; }
   [[nodiscard]] bool checks() const noexcept { return checks_; }
   /// Adds a copy for which `wait` will block. Called by `snapshot::capture`.

@@ -197,7 +197,7 @@ public:
   /// Returns the signals of the session. Code that waits must end its wait when a stop is requested.
   [[nodiscard]] session_signals& signals() const noexcept { return *requests_.signals(); }
 
-  /// Returns the checkpoint to restore, found by `session_settings::find_checkpoint`. Empty if there is none.
+  /// Returns the checkpoint to restore, found by `session_setup::find_checkpoint`. Empty if there is none.
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
 
   /// Restores `own`, the variables of the raw session, the state of hooks, and the positions of sources. The sources seek to their positions later. Checks

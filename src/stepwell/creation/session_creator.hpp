@@ -51,35 +51,71 @@ session_manager<Raw> manager_for(scaffold<Subject>& with, seconds_value recovery
 template<session_creator Creator>
 using created_by = decltype(detail::create_by(std::declval<Creator&>(), std::declval<session_creation&>()));
 
+/// The type of the raw session for a subject, such as a model. There is a specialisation for each kind of subject.
+template<class Subject>
+struct raw_session_over;
+template<class Subject>
+using raw_session_over_t = typename raw_session_over<Subject>::type;
+
 namespace detail {
 
 /// A function that makes the raw session of a monitored session ready, at the start and at each recovery.
 template<class Raw>
 using raw_maker = std::function<void(std::optional<Raw>& raw, session_creation& creation)>;
 
-/// Returns a maker for a raw session that the caller provided. The maker never replaces this raw session; it only restores its state.
-template<raw_session Raw>
-raw_maker<Raw> prepare_given(bool keep_initial_state) {
-  return [keep_initial_state](std::optional<Raw>& raw, session_creation& creation) {
-    session_manager<Raw>().prepare_session(*raw, creation, {}, {.keep_initial_state = keep_initial_state});
-  };
-}
-/// Returns a maker that replaces the raw session by a new one, made by `creator`.
-template<raw_session Raw, class Creator>
-raw_maker<Raw> create_with(Creator creator) {
-  return [held = std::make_shared<Creator>(std::move(creator))](std::optional<Raw>& raw, session_creation& creation) {
-    auto made = detail::create_by(*held, creation);
-    raw.emplace(std::move(made));
-  };
+/// The raw session that the caller gave, or none, and the function that makes a raw session ready.
+template<class Raw>
+struct raw_origin {
+  std::optional<Raw> given;
+  raw_maker<Raw> make;
+};
+
+/// The type of the raw session of a monitored session, from the type of the argument that stands for it: a raw session, a creator of raw
+/// sessions, or an lvalue of a subject.
+template<class Given>
+struct raw_of;
+template<class Given>
+  requires raw_session<std::remove_cvref_t<Given>>
+struct raw_of<Given> {
+  using type = std::remove_cvref_t<Given>;
+};
+template<class Given>
+  requires(session_creator<std::remove_cvref_t<Given>> && !raw_session<std::remove_cvref_t<Given>>)
+struct raw_of<Given> {
+  using type = created_by<std::remove_cvref_t<Given>>;
+};
+template<class Subject>
+  requires requires { typename raw_session_over<Subject>::type; } && (!raw_session<Subject> && !session_creator<Subject>)
+struct raw_of<Subject&> {
+  using type = raw_session_over_t<Subject>;
+};
+
+/// True if `Given` is a creator of `Raw`, and not an argument of the constructor of `Raw`.
+template<class Given, class Raw>
+concept creator_of =
+    !std::is_constructible_v<Raw, Given> && session_creator<std::remove_cvref_t<Given>> && std::same_as<typename raw_of<Given>::type, Raw>;
+/// An argument from which a session over `Raw` can be made.
+template<class Given, class Raw>
+concept origin_of = std::is_constructible_v<Raw, Given> || creator_of<Given, Raw>;
+
+/// Returns the origin that consists of `given`. A given raw session is never replaced; only its state is restored. A creator makes a new raw
+/// session each time.
+template<raw_session Raw, origin_of<Raw> Given>
+raw_origin<Raw> make_origin(Given&& given, bool keep_initial_state) {
+  if constexpr (creator_of<Given, Raw>) {
+    auto held = std::make_shared<std::remove_cvref_t<Given>>(std::forward<Given>(given));
+    return {std::nullopt, [held](std::optional<Raw>& raw, session_creation& creation) {
+              auto made = detail::create_by(*held, creation);
+              raw.emplace(std::move(made));
+            }};
+  } else {
+    return {Raw(std::forward<Given>(given)), [keep_initial_state](std::optional<Raw>& raw, session_creation& creation) {
+              session_manager<Raw>().prepare_session(*raw, creation, {}, {.keep_initial_state = keep_initial_state});
+            }};
+  }
 }
 
 }  // namespace detail
-
-/// The type of the raw session for a subject, such as a model. There is a specialisation for each kind of subject.
-template<class Subject>
-struct raw_session_over;
-template<class Subject>
-using raw_session_over_t = typename raw_session_over<Subject>::type;
 
 /// Options of `chief_session_creator`.
 struct chief_session_options {

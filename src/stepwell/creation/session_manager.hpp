@@ -41,7 +41,7 @@ struct session_manager_options {
 };
 
 /// The checkpoint to restore: the newest one of `checkpoint_dir`, or the one that `checkpoint_filename_with_path` names. If both strings
-/// are empty, `session_settings::find_checkpoint` finds the checkpoint.
+/// are empty, `session_setup::find_checkpoint` finds the checkpoint.
 struct restore_from {
   std::string checkpoint_dir = {};
   std::string checkpoint_filename_with_path = {};

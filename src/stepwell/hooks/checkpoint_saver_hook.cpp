@@ -340,22 +340,22 @@ checkpoint_saver_hook::checkpoint_saver_hook(const checkpoint_saver_options& opt
 }
 
 checkpoint_saver_hook checkpoint_saver_hook::deferred(const checkpoint_saver_options& options) {
-  const cadence_setting periods{"save_steps", options.save_steps, "save_secs", options.save_secs};
-  const bool has_budget = detail::uses_budget("save_overhead", options.save_overhead, options.save_interval, periods);
-  const auto period = choose_cadence(periods, std::nullopt);
-  if (!period && !has_budget) {
+  const auto when = detail::choose_saves(
+      {{"save_steps", options.save_steps, "save_secs", options.save_secs}, "save_overhead", options.save_overhead, options.save_interval},
+      std::nullopt);
+  if (!when) {
     throw invalid_argument_error("checkpoint_saver_hook: one of save_secs, save_steps and save_overhead must be given and above zero");
   }
+  return checkpoint_saver_hook(options, *when);
+}
+
+checkpoint_saver_hook::checkpoint_saver_hook(const checkpoint_saver_options& options, const detail::save_schedule& when)
+    : period_(when.period) {
   if (options.checkpoint_dir.empty()) { throw invalid_argument_error("checkpoint_saver_hook: checkpoint_dir is empty"); }
-  checkpoint_saver_hook made;
-  made.work_ = std::make_shared<detail::checkpoint_work>(options);
-  if (has_budget) {
-    made.budget_ = std::make_shared<detail::save_budget>(*options.save_overhead.given(), options.save_interval, options.checkpoint_dir);
-    made.work_->measure_with(made.budget_);
-  } else {
-    made.period_ = *period;
-  }
-  return made;
+  work_ = std::make_shared<detail::checkpoint_work>(options);
+  if (!when.share) { return; }
+  budget_ = std::make_shared<detail::save_budget>(*when.share, when.bounds, options.checkpoint_dir);
+  work_->measure_with(budget_);
 }
 
 void checkpoint_saver_hook::begin() {

@@ -25,6 +25,7 @@ namespace stepwell {
 namespace detail {
 class checkpoint_work;
 class save_budget;
+struct save_schedule;
 }  // namespace detail
 
 /// A listener is notified of each save. Override the functions that you need. If a listener throws, the other listeners are notified
@@ -95,6 +96,9 @@ public:
   /// @errors `invalid_argument_error`, as for the constructor.
   [[nodiscard]] static checkpoint_saver_hook deferred(const checkpoint_saver_options& options);
 
+  /// Like `deferred`, but saves at the times of `when` instead of those of `options`.
+  checkpoint_saver_hook(const checkpoint_saver_options& options, const detail::save_schedule& when);
+
   /// Returns a hook that saves nothing, for sessions in which saving is optional.
   [[nodiscard]] static checkpoint_saver_hook off() { return checkpoint_saver_hook(); }
   [[nodiscard]] bool is_on() const noexcept { return work_ != nullptr; }
@@ -124,7 +128,7 @@ public:
   /// @pre `is_on()`.
   [[nodiscard]] stepwell::saver& saver();
 
-  /// Returns a function for `session_settings::find_checkpoint`. The function opens the newest checkpoint of the directory without
+  /// Returns a function for `session_setup::find_checkpoint`. The function opens the newest checkpoint of the directory without
   /// verifying the checkpoint. The session verifies the checkpoint during the restore. If the checkpoint is damaged, the session restores
   /// an older checkpoint. The saver does not delete the restored checkpoint. The returned function may outlive this hook.
   /// @pre `is_on()`.

@@ -137,11 +137,9 @@ std::shared_ptr<detail::profiler_work> work_in(const std::string& directory, con
 
 }  // namespace
 
-profiler_hook::profiler_hook(profiler_options options) {
-  const auto period = choose_cadence({"save_steps", options.save_steps, "save_secs", options.save_secs}, std::nullopt);
-  if (!period) { throw invalid_argument_error("profiler_hook: one of save_steps and save_secs must be given and above zero"); }
-  period_ = *period;
-  events_ = std::move(options.events);
+profiler_hook::profiler_hook(profiler_options options)
+    : period_(require_cadence("profiler_hook", {"save_steps", options.save_steps, "save_secs", options.save_secs}, std::nullopt)),
+      events_(std::move(options.events)) {
   if (!options.output_dir.empty()) { work_ = work_in(options.output_dir, events_); }
 }
 

@@ -19,12 +19,15 @@ std::atomic<int> warnings_left = 5;
 
 }  // namespace
 
-step_counter_hook::step_counter_hook(step_counter_options options)
-    : period_(choose_cadence({"every_n_steps", options.every_n_steps, "every_n_secs", options.every_n_secs}, cadence{.every_steps = 100})),
-      options_(std::move(options)) {
+step_counter_hook::step_counter_hook(step_counter_options options, std::optional<cadence> period)
+    : period_(period), options_(std::move(options)) {
   detail::refuse_negative("log_every_secs", options_.log_every_secs);
-  if (!period_) { throw invalid_argument_error("step_counter_hook: one of every_n_steps and every_n_secs must be above zero"); }
 }
+
+step_counter_hook::step_counter_hook(step_counter_options options)
+    : step_counter_hook(options,
+                        require_cadence("step_counter_hook", {"every_n_steps", options.every_n_steps, "every_n_secs", options.every_n_secs},
+                                        default_period)) {}
 
 void step_counter_hook::begin() {
   if (period_ && !options_.writer && !options_.output_dir.empty()) {

@@ -16,7 +16,7 @@
 
 namespace stepwell {
 
-/// Options of `step_counter_hook`. The default period is 100 steps.
+/// Options of `step_counter_hook`.
 struct step_counter_options {
   /// Periods between measurements. Default if neither is set: 100 steps.
   setting<std::int64_t> every_n_steps = {};
@@ -37,8 +37,12 @@ class step_counter_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
+  static constexpr cadence default_period{.every_steps = 100};
+
   explicit step_counter_hook(step_counter_options options = {});
-  [[nodiscard]] static step_counter_hook off() { return step_counter_hook(std::nullopt); }
+  /// Uses `period` instead of the periods in `options`. If it is empty, the hook does nothing.
+  step_counter_hook(step_counter_options options, std::optional<cadence> period);
+  [[nodiscard]] static step_counter_hook off() { return step_counter_hook({}, std::nullopt); }
 
   void begin();
 
@@ -52,7 +56,6 @@ public:
   }
 
 private:
-  explicit step_counter_hook(std::nullopt_t) {}
   void start(const session_requests& session, std::int64_t step);
   void count(std::int64_t step);
   void note_standstill() const;

@@ -114,12 +114,13 @@ private:
 
 }  // namespace
 
+summary_work::summary_work(summary_saver_options options, cadence period)
+    : options_(std::move(options)), period_(period),
+      has_own_destination_(!options_.output_dir.empty() || options_.writer || !options_.metrics.empty()) {}
+
 summary_work::summary_work(summary_saver_options options)
-    : options_(std::move(options)), has_own_destination_(!options_.output_dir.empty() || options_.writer || !options_.metrics.empty()) {
-  const auto period = choose_cadence({"save_steps", options_.save_steps, "save_secs", options_.save_secs}, cadence{.every_steps = 100});
-  if (!period) { throw invalid_argument_error("summary_saver_hook: one of save_steps and save_secs must be above zero"); }
-  period_ = *period;
-}
+    : summary_work(options, require_cadence("summary_saver_hook", {"save_steps", options.save_steps, "save_secs", options.save_secs},
+                                            default_period)) {}
 
 void summary_work::begin() {
   if (!options_.writer && !options_.output_dir.empty()) { options_.writer = summary::writer::shared(options_.output_dir, options_.events); }

@@ -186,8 +186,12 @@ namespace detail {
 /// The period and the writers of a summary_saver_hook.
 class summary_work {
 public:
+  static constexpr cadence default_period{.every_steps = 100};
+
   /// @errors `invalid_argument_error` if both periods are off.
   explicit summary_work(summary_saver_options options);
+  /// Uses `period` instead of the periods in `options`.
+  summary_work(summary_saver_options options, cadence period);
 
   [[nodiscard]] cadence period() const noexcept { return period_; }
   [[nodiscard]] bool at_end() const noexcept { return options_.at_end; }

@@ -490,22 +490,8 @@ struct rvalue_model {
 };
 }  // namespace detail
 
-template<trainable_model Model, class... Hooks>
-  requires(!raw_session<Model>)
-monitored_session(Model&, Hooks...) -> monitored_session<model_session<Model>, Hooks...>;
-template<trainable_model Model, class... Hooks>
-  requires(!raw_session<Model>)
-monitored_session(session_settings, Model&, Hooks...) -> monitored_session<model_session<Model>, Hooks...>;
-
-template<trainable_model Model, class... Hooks>
-  requires(!raw_session<Model>)
-singular_monitored_session(Model&, Hooks...) -> singular_monitored_session<model_session<Model>, Hooks...>;
-template<trainable_model Model, class... Hooks>
-  requires(!raw_session<Model>)
-singular_monitored_session(session_settings, Model&, Hooks...) -> singular_monitored_session<model_session<Model>, Hooks...>;
-
 template<class Model, class... Hooks>
-  requires(trainable_model<Model> && !raw_session<Model> && !session_creator<Model>)
+  requires(trainable_model<Model> && !std::is_reference_v<Model> && !raw_session<Model> && !session_creator<Model>)
 monitored_session(Model&&, Hooks...) -> monitored_session<detail::rvalue_model<Model>, Hooks...>;
 
 }  // namespace stepwell

@@ -152,27 +152,17 @@ public:
 
   /// Stores the raw session (for example the session over a model, which executes the steps) and the hooks. Later, `async_start` calls
   /// `begin` of the hooks and restores the raw session.
-  /// @errors `invalid_argument_error` for invalid settings.
-  template<class Given>
-    requires std::is_constructible_v<Raw, Given&&>
-  explicit async_monitored_session(async_options how, session_settings settings, Given&& raw, Held... hooks)
-      : async_monitored_session(std::in_place, std::move(how), std::move(settings), Raw(std::forward<Given>(raw)),
-                                detail::prepare_given<Raw>(settings.keep_initial_state && settings.recover), std::move(hooks)...) {}
-  template<class Given>
-    requires std::is_constructible_v<Raw, Given&&>
-  explicit async_monitored_session(session_settings settings, Given&& raw, Held... hooks)
-      : async_monitored_session(async_options(), std::move(settings), std::forward<Given>(raw), std::move(hooks)...) {}
-
-  /// Like the first constructor, but `creator` creates the raw session, in `async_start` and in each recovery.
-  template<session_creator Creator>
-    requires std::is_same_v<created_by<Creator>, Raw>
-  explicit async_monitored_session(async_options how, session_settings settings, Creator creator, Held... hooks)
-      : async_monitored_session(std::in_place, how.creation_waits(how.creation_waits().value_or(true)), std::move(settings), std::nullopt,
-                                detail::create_with<Raw>(std::move(creator)), std::move(hooks)...) {}
-  template<session_creator Creator>
-    requires std::is_same_v<created_by<Creator>, Raw>
-  explicit async_monitored_session(session_settings settings, Creator creator, Held... hooks)
-      : async_monitored_session(async_options(), std::move(settings), std::move(creator), std::move(hooks)...) {}
+  /// `setup` is either `training_options` or a `session_setup`. `given` is the raw session, the model, or a creator, which creates the raw session in `async_start`
+  /// and in each recovery.
+  /// @errors `invalid_argument_error` for invalid options, and for options of default hooks, which this session does not have.
+  template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
+  explicit async_monitored_session(async_options how, Setup setup, Given&& given, Held... hooks)
+      : async_(std::make_shared<async_type>(
+            how.creation_waits(how.creation_waits().value_or(detail::creator_of<Given, Raw>)), std::move(setup),
+            detail::make_origin<Raw>(std::forward<Given>(given), detail::keeps_initial_state(setup)), std::move(hooks)...)) {}
+  template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
+  explicit async_monitored_session(Setup setup, Given&& given, Held... hooks)
+      : async_monitored_session(async_options(), std::move(setup), std::forward<Given>(given), std::move(hooks)...) {}
 
   async_monitored_session(async_monitored_session&&) noexcept = default;
   async_monitored_session& operator=(async_monitored_session&&) = delete;
@@ -336,7 +326,7 @@ public:
   }
 
   /// Closes the session after the error `failure`. Calls `on_error` of the hooks, unless it was already called for this error. Does not
-  /// call `end` of the hooks and makes no checkpoint. Waits for all pending I/O, at most for `session_settings::stop_grace_period`, and
+  /// call `end` of the hooks and makes no checkpoint. Waits for all pending I/O, at most for `stop_grace_period_secs`, and
   /// releases the directory of the checkpoints. Does nothing if the session is closed already. If the session was never started
   /// successfully, calls no hooks.
   /// @errors Failures are logged and not thrown.
@@ -389,10 +379,6 @@ public:
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core().requests().facts().restored_from; }
 
 private:
-  explicit async_monitored_session(std::in_place_t, async_options how, session_settings settings, std::optional<Raw> raw,
-                                   detail::raw_maker<Raw> maker, Held... hooks)
-      : async_(std::make_shared<async_type>(std::move(how), std::move(settings), std::move(raw), std::move(maker), std::move(hooks)...)) {}
-
   [[nodiscard]] core_type& core() const noexcept { return async_->core(); }
 
   /// Starts the operation `make()`, which has the result `T`, or none if `T` is `void`. In the operation, Asio's own check for cancellation
@@ -436,17 +422,10 @@ private:
   std::shared_ptr<async_type> async_;
 };
 
-template<session_creator Creator, class... Hooks>
-async_monitored_session(session_settings, Creator, Hooks...) -> async_monitored_session<created_by<Creator>, Hooks...>;
-template<session_creator Creator, class... Hooks>
-async_monitored_session(async_options, session_settings, Creator, Hooks...) -> async_monitored_session<created_by<Creator>, Hooks...>;
-template<class Subject, class... Hooks>
-  requires requires { typename raw_session_over<Subject>::type; }
-async_monitored_session(session_settings, Subject&, Hooks...) -> async_monitored_session<raw_session_over_t<Subject>, Hooks...>;
-template<class Subject, class... Hooks>
-  requires requires { typename raw_session_over<Subject>::type; }
-async_monitored_session(async_options, session_settings, Subject&, Hooks...)
-    -> async_monitored_session<raw_session_over_t<Subject>, Hooks...>;
+template<detail::is_session_setup Setup = training_options, class Given, class... Hooks>
+async_monitored_session(Setup, Given&&, Hooks...) -> async_monitored_session<typename detail::raw_of<Given>::type, Hooks...>;
+template<detail::is_session_setup Setup = training_options, class Given, class... Hooks>
+async_monitored_session(async_options, Setup, Given&&, Hooks...) -> async_monitored_session<typename detail::raw_of<Given>::type, Hooks...>;
 
 /// Awaits `body(session)`, then closes the session, like the blocking `with`. An `out_of_range_error` or `stop_iteration` that leaves the
 /// body is the normal end of the loop, unless a hook threw it: the session is closed, and nothing is thrown. After any other exception,

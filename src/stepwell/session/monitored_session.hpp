@@ -66,33 +66,24 @@ public:
   using result_type = typename Raw::result_type;
   using step_type = step_result<result_type>;
 
-  /// Calls `begin` of the hooks. Then makes the raw session ready; if `settings.find_checkpoint` finds a checkpoint, restores it. Then
-  /// calls `after_create_session` of the hooks. If making the raw session ready or `after_create_session` fails with a transient failure,
-  /// retries both, as in a recovery.
-  /// @errors Exceptions of hooks and of the restore. `invalid_argument_error` for invalid settings, and for names of variables or hooks
-  ///         that are used twice or are reserved for the library.
-  /// @see contract MON-2
-  template<class Given>
-    requires std::is_constructible_v<Raw, Given&&>
-  explicit monitored_session(session_settings settings, Given&& raw, Held... hooks)
-      : monitored_session(std::in_place, std::move(settings), Raw(std::forward<Given>(raw)),
-                          detail::prepare_given<Raw>(settings.keep_initial_state && settings.recover), std::move(hooks)...) {}
-  template<class Given>
-    requires(std::is_constructible_v<Raw, Given &&> && !std::is_same_v<std::remove_cvref_t<Given>, monitored_session>)
-  explicit monitored_session(Given&& raw, Held... hooks)
-      : monitored_session(session_settings{}, std::forward<Given>(raw), std::move(hooks)...) {}
-
-  /// Like the first constructor, but `creator` creates the raw session at the start and at each recovery.
-  /// @see contract MON-1
-  template<session_creator Creator>
-    requires std::is_same_v<created_by<Creator>, Raw>
-  explicit monitored_session(session_settings settings, Creator creator, Held... hooks)
-      : monitored_session(std::in_place, std::move(settings), std::nullopt, detail::create_with<Raw>(std::move(creator)),
-                          std::move(hooks)...) {}
-  template<session_creator Creator>
-    requires std::is_same_v<created_by<Creator>, Raw>
-  explicit monitored_session(Creator creator, Held... hooks)
-      : monitored_session(session_settings{}, std::move(creator), std::move(hooks)...) {}
+  /// Calls `begin` of the hooks. Then makes the raw session ready, and restores a checkpoint if there is one (see
+  /// `session_setup::find_checkpoint`). Then calls `after_create_session` of the hooks. If making the raw session ready or
+  /// `after_create_session` fails with a transient failure, retries both, as in a recovery. `setup` is either
+  /// `training_options` or a `session_setup`. `given` is the raw session, the model, or a creator, which creates the raw session at the start and at each recovery.
+  /// @errors Exceptions of hooks and of the restore. `invalid_argument_error` for invalid options, for options of default hooks, which this
+  ///         session does not have, and for names of variables or hooks that are used twice or are reserved for the library.
+  /// @see contract MON-1, MON-2
+  template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
+  explicit monitored_session(Setup setup, Given&& given, Held... hooks)
+      : core_(std::make_unique<core_type>(std::move(setup),
+                                          detail::make_origin<Raw>(std::forward<Given>(given), detail::keeps_initial_state(setup)),
+                                          std::move(hooks)...)) {
+    detail::drive(*core_, core_->protocol().start());
+  }
+  template<detail::origin_of<Raw> Given>
+    requires(!std::is_same_v<std::remove_cvref_t<Given>, monitored_session>)
+  explicit monitored_session(Given&& given, Held... hooks)
+      : monitored_session(session_setup{}, std::forward<Given>(given), std::move(hooks)...) {}
 
   monitored_session(monitored_session&& other) noexcept : core_(std::move(other.core_)) {}
   monitored_session& operator=(monitored_session&&) = delete;
@@ -254,7 +245,7 @@ public:
     return core_->raw().global_step();
   }
 
-  /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O, at most for `session_settings::stop_grace_period`. Does
+  /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O, at most for `stop_grace_period_secs`. Does
   /// nothing if the session is closed already.
   /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. If recovery is on, a transient failure of a thread is
   ///   only logged. `deadline_exceeded_error` if the I/O does not end in time. The session is closed even if this function throws.
@@ -268,7 +259,7 @@ public:
   [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }
 
   /// Closes the session after the error `failure`. Calls `on_error` of the hooks, unless it was already called for this error. Does not
-  /// call `end`, and makes no last checkpoint. Waits for pending I/O, at most for `session_settings::stop_grace_period`. Failures are
+  /// call `end`, and makes no last checkpoint. Waits for pending I/O, at most for `stop_grace_period_secs`. Failures are
   /// logged. Used by `with` and similar functions.
   void abandon(std::exception_ptr failure) noexcept { core_->abandon(std::move(failure)); }
   /// Returns true if `failure` is the last failure of the session, and a hook or the session's own work threw this exception object.
@@ -289,24 +280,14 @@ private:
     return run_type::result_of(detail::run_within_step<run_type>(*core_, std::forward_as_tuple(std::forward<Args>(args)...)));
   }
 
-  explicit monitored_session(std::in_place_t, session_settings settings, std::optional<Raw> raw, detail::raw_maker<Raw> maker,
-                             Held... hooks)
-      : core_(std::make_unique<core_type>(std::move(settings), std::move(raw), std::move(maker), std::move(hooks)...)) {
-    detail::drive(*core_, core_->protocol().start());
-  }
-
   std::unique_ptr<core_type> core_;
   int exceptions_at_birth_ = std::uncaught_exceptions();
 };
 
-template<session_creator Creator, class... Hooks>
-monitored_session(Creator, Hooks...) -> monitored_session<created_by<Creator>, Hooks...>;
-template<session_creator Creator, class... Hooks>
-monitored_session(session_settings, Creator, Hooks...) -> monitored_session<created_by<Creator>, Hooks...>;
-template<raw_session Raw, class... Hooks>
-monitored_session(Raw, Hooks...) -> monitored_session<Raw, Hooks...>;
-template<raw_session Raw, class... Hooks>
-monitored_session(session_settings, Raw, Hooks...) -> monitored_session<Raw, Hooks...>;
+template<class Given, class... Hooks>
+monitored_session(Given&&, Hooks...) -> monitored_session<typename detail::raw_of<Given>::type, Hooks...>;
+template<detail::is_session_setup Setup = training_options, class Given, class... Hooks>
+monitored_session(Setup, Given&&, Hooks...) -> monitored_session<typename detail::raw_of<Given>::type, Hooks...>;
 
 /// A `monitored_session` that never recovers. `aborted_error` and `unavailable_error` are thrown to the caller, and the session can still
 /// be used after such an error. If a thread of the session has reported a failure, `should_stop` throws it, and so does a loop over `steps`
@@ -317,15 +298,13 @@ class singular_monitored_session : public monitored_session<Raw, Held...> {
   using base = monitored_session<Raw, Held...>;
 
 public:
-  template<class Given>
-    requires(std::is_constructible_v<base, session_settings, Given &&, Held...>)
-  explicit singular_monitored_session(session_settings settings, Given&& given, Held... hooks)
-      : base(without_recovery(std::move(settings)), std::forward<Given>(given), std::move(hooks)...) {}
-  template<class Given>
-    requires(std::is_constructible_v<base, session_settings, Given &&, Held...> &&
-             !std::is_same_v<std::remove_cvref_t<Given>, singular_monitored_session>)
+  template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
+  explicit singular_monitored_session(Setup setup, Given&& given, Held... hooks)
+      : base(without_recovery(std::move(setup)), std::forward<Given>(given), std::move(hooks)...) {}
+  template<detail::origin_of<Raw> Given>
+    requires(!std::is_same_v<std::remove_cvref_t<Given>, singular_monitored_session>)
   explicit singular_monitored_session(Given&& given, Held... hooks)
-      : singular_monitored_session(session_settings{}, std::forward<Given>(given), std::move(hooks)...) {}
+      : singular_monitored_session(session_setup{}, std::forward<Given>(given), std::move(hooks)...) {}
 
   singular_monitored_session(singular_monitored_session&&) noexcept = default;
 
@@ -343,19 +322,15 @@ public:
   }
 
 private:
-  static session_settings without_recovery(session_settings settings) {
-    settings.recover = false;
-    return settings;
+  static session_setup without_recovery(session_setup setup) {
+    setup.options.retry.max_attempts = 0;
+    return setup;
   }
 };
 
-template<raw_session Raw, class... Hooks>
-singular_monitored_session(Raw, Hooks...) -> singular_monitored_session<Raw, Hooks...>;
-template<raw_session Raw, class... Hooks>
-singular_monitored_session(session_settings, Raw, Hooks...) -> singular_monitored_session<Raw, Hooks...>;
-template<session_creator Creator, class... Hooks>
-singular_monitored_session(Creator, Hooks...) -> singular_monitored_session<created_by<Creator>, Hooks...>;
-template<session_creator Creator, class... Hooks>
-singular_monitored_session(session_settings, Creator, Hooks...) -> singular_monitored_session<created_by<Creator>, Hooks...>;
+template<class Given, class... Hooks>
+singular_monitored_session(Given&&, Hooks...) -> singular_monitored_session<typename detail::raw_of<Given>::type, Hooks...>;
+template<detail::is_session_setup Setup = training_options, class Given, class... Hooks>
+singular_monitored_session(Setup, Given&&, Hooks...) -> singular_monitored_session<typename detail::raw_of<Given>::type, Hooks...>;
 
 }  // namespace stepwell

@@ -18,13 +18,13 @@ namespace stepwell {
 /// `defer_start(async_options().steps_on(executor))`. A cancellation takes effect only when the current run ends. The time-out
 /// `runtime_config::operation_timeout_in_ms` limits the duration of a run.
 /// @errors `invalid_argument_error` for invalid options and names.
-template<class... Hooks>
-[[nodiscard]] auto monitored_training_session(const deferred_start& start, tensorflow::graph& graph,
-                                              training_options<tensorflow::graph> options = {}, Hooks... hooks) {
+template<class... Given>
+[[nodiscard]] auto monitored_training_session(const deferred_start& start, tensorflow::graph& graph, training_options options = {},
+                                              Given... given) {
   auto how = start.how();
   how.creation_waits(how.creation_waits().value_or(!options.is_chief || !options.master.empty()));
-  return tensorflow::detail::make_training_session<async_monitored_session>(graph, std::move(options),
-                                                                            std::tuple<async_options>(std::move(how)), std::move(hooks)...);
+  return tensorflow::detail::make_training_session<async_monitored_session>(graph, options, std::tuple<async_options>(std::move(how)),
+                                                                            std::move(given)...);
 }
 
 }  // namespace stepwell

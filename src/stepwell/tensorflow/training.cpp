@@ -125,13 +125,13 @@ exception_set closed_exceptions(const std::vector<int>& codes) {
 /// The part of a `graph_hook` that its header does not show.
 class graph_work {
 public:
-  graph_work(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options)
+  graph_work(std::shared_ptr<graph_state> graph, const training_options& options, const graph_options& of_graph)
       : graph_(std::move(graph)), present_(std::make_shared<present_session>()), files_(options.saver.file_system) {
-    if (options.is_chief && options.save_meta_graph) { meta_dir_ = stepwell::detail::absolute(options.checkpoint_dir); }
-    if (options.is_chief && options.save_graph_def) {
-      checkpoint_dir_ = stepwell::detail::absolute(options.checkpoint_dir);
-      event_dir_ = stepwell::detail::absolute(options.summary_dir.empty() ? options.checkpoint_dir : options.summary_dir);
-      events_ = stepwell::detail::event_options(options.saver, options.clock, options.metrics);
+    if (of_graph.save_meta_graph) { meta_dir_ = options.checkpoint_dir; }
+    if (of_graph.save_graph_def) {
+      checkpoint_dir_ = options.checkpoint_dir;
+      event_dir_ = options.summary_dir;
+      events_ = stepwell::detail::event_options(options);
     }
     if (options.is_chief) { make_runners(); }
   }
@@ -210,21 +210,16 @@ private:
   bool is_written_ = false;
 };
 
-graph_hook::graph_hook(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options)
-    : work_(std::make_shared<graph_work>(std::move(graph), options)) {}
+graph_hook::graph_hook(std::shared_ptr<graph_state> graph, const training_options& options, const graph_options& of_graph)
+    : work_(std::make_shared<graph_work>(std::move(graph), options, of_graph)) {}
 void graph_hook::start(const graph_session& raw, std::int64_t step, coordinator& threads) { work_->start(raw.core(), step, threads); }
 
-graph_session_creator::graph_session_creator(std::shared_ptr<graph_state> graph, const training_options<tensorflow::graph>& options)
-    : graph_(std::move(graph)), scaffold_(options.scaffold),
-      options_{.operations = {.init_op = options.init_op,
-                              .ready_op = options.ready_op,
-                              .ready_for_local_init_op = options.ready_for_local_init_op,
-                              .local_init_op = options.local_init_op,
-                              .summary_op = options.summary_op,
-                              .train_op = options.train_op},
-               .runtime = options.runtime,
-               .target = {options.master, options.is_chief, options.config}},
-      keeps_initial_state_(options.keep_initial_state && options.retry.max_attempts > 0), max_wait_secs_(options.max_wait_secs),
+graph_session_creator::graph_session_creator(std::shared_ptr<graph_state> graph, std::shared_ptr<scaffold<graph_session>> with,
+                                             const training_options& options, graph_options of_graph)
+    : graph_(std::move(graph)), scaffold_(std::move(with)), options_{.operations = std::move(of_graph.operations),
+                                                                     .runtime = std::move(of_graph.runtime),
+                                                                     .target = stepwell::detail::target_of(options)},
+      keeps_initial_state_(stepwell::detail::keeps_initial_state(options)), max_wait_secs_(options.max_wait_secs),
       recovery_wait_(options.recovery_wait) {}
 
 /// Waits for the master and for the tasks that the graph names, because the tasks of a cluster are started in any order, and because
@@ -251,11 +246,10 @@ graph_session graph_session_creator::create_session(session_creation& creation) 
 
 namespace {
 
-/// Lets the SaverDef say how many checkpoints are kept, unless the options or the saver of the scaffold do.
-void take_retention(const saver_def& saver, training_options<tensorflow::graph>& options) {
+/// Lets the SaverDef say how many checkpoints are kept, unless the options do.
+void take_retention(const saver_def& saver, training_options& options) {
   constexpr double never = 10'000;  // the default of TensorFlow's Saver for hours
   const saver_options defaults;
-  if (options.scaffold && options.scaffold->saver()) { return; }
   if (options.max_to_keep.is_default() && options.saver.max_to_keep.given() == defaults.max_to_keep.given() && saver.max_to_keep >= 0) {
     options.max_to_keep = saver.max_to_keep;
   }
@@ -267,33 +261,37 @@ void take_retention(const saver_def& saver, training_options<tensorflow::graph>&
 
 }  // namespace
 
-training_options<tensorflow::graph> completed(const std::shared_ptr<graph_state>& graph, training_options<tensorflow::graph> options) {
+void complete(training_options& options, const graph_options& of_graph, const std::shared_ptr<graph_state>& graph,
+              const std::optional<saver_options>& of_scaffold, bool has_summaries) {
   const bool saves = options.is_chief && !options.checkpoint_dir.empty();
-  if (options.save_meta_graph && saves) {
+  if (of_graph.save_meta_graph && saves) {
     options.checkpoint_listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saver.file_system));
   }
-  if (graph->parts.saver && saves) { take_retention(*graph->parts.saver, options); }
+  if (graph->parts.saver && saves && !of_scaffold) { take_retention(*graph->parts.saver, options); }
   if (options.saver.shards == 1 && graph->parts.saver && graph->parts.saver->is_sharded && options.is_chief) {
     options.saver.shards = variables_of(*graph).shards;
   }
-  return options;
+  stepwell::detail::complete(options, of_scaffold, has_summaries);
 }
 
-graph_summary_hook summaries_of(const graph_state& graph, const training_options<tensorflow::graph>& options,
-                                std::shared_ptr<stepwell::detail::summary_work> work) {
-  const auto name = options.summary_op.empty() ? graph.only_name_in("summary_op").value_or(std::string()) : options.summary_op;
-  if (name.empty()) { work = nullptr; }
-  return graph_summary_hook(std::move(work), {name});
+std::string summary_name_of(const graph_state& graph, const graph_options& of_graph) {
+  const auto& name = of_graph.operations.summary_op;
+  return name.empty() ? graph.only_name_in("summary_op").value_or(std::string()) : name;
 }
 
-}  // namespace tensorflow::detail
+summary_saver_hook<graph_summary> graph_summaries(const training_options& options, std::string name) {
+  auto work = name.empty() ? nullptr : stepwell::detail::default_summary_work(options);
+  return summary_saver_hook<graph_summary>(std::move(work), {std::move(name)});
+}
 
-void detail::summary_option_op<tensorflow::graph>::write(summary::writer& out, const tensorflow::tensor& value, std::int64_t step) const {
+void graph_summary::write(summary::writer& out, const tensor& value, std::int64_t step) const {
   const auto wall = std::chrono::duration<double>(out.time()->wall_now().time_since_epoch()).count();
   for (const auto& encoded : value.strings()) {
-    const auto bytes = tensorflow::detail::event_bytes()(wall, step, encoded);
+    const auto bytes = event_bytes()(wall, step, encoded);
     out.add_event_bytes(std::as_bytes(std::span(bytes)));
   }
 }
+
+}  // namespace tensorflow::detail
 
 }  // namespace stepwell

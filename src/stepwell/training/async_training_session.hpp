@@ -30,12 +30,12 @@ struct defer_start_t {
 };
 inline constexpr defer_start_t defer_start{};
 
-/// Returns an asynchronous session with the same default hooks and settings as the session of `monitored_training_session(model, options,
+/// Returns an asynchronous session with the same default hooks and options as the session of `monitored_training_session(model, options,
 /// hooks...)`. Not this function but `async_start` finds and restores a checkpoint, and calls `begin` of the hooks. All waits of the
 /// session are asynchronous: they suspend the awaiting coroutine. Store the options in a named variable, as in the example: g++ 12 has a
 /// bug that destroys an aggregate twice if the aggregate is created inside an awaited expression.
 ///
-///     training_options<my_model> options{.checkpoint_dir = "run"};
+///     training_options options{.checkpoint_dir = "run"};
 ///     auto session = monitored_training_session(defer_start, model, options);
 ///     co_await session.async_start();
 ///
@@ -43,14 +43,13 @@ inline constexpr defer_start_t defer_start{};
 /// stepwell. If another session or process holds the lock, `async_start` fails with a `failed_precondition_error` that names the process.
 /// @errors   `invalid_argument_error` for invalid options and names.
 /// @lifetime `model` must outlive the session.
-template<class Model, class... Hooks>
-[[nodiscard]] auto monitored_training_session(const deferred_start& start, Model&& model,
-                                              training_options<std::remove_cvref_t<Model>> options = {}, Hooks... hooks) {
+template<class Model, class... Given>
+[[nodiscard]] auto monitored_training_session(const deferred_start& start, Model&& model, training_options options = {}, Given... given) {
   if constexpr (detail::can_be_trained<Model>()) {
     auto how = start.how();
     how.creation_waits(how.creation_waits().value_or(!options.is_chief || !options.master.empty()));
     return detail::make_training_session<async_monitored_session>(model, options, std::tuple<async_options>(std::move(how)),
-                                                                  std::move(hooks)...);
+                                                                  std::move(given)...);
   }
 }
 

@@ -25,12 +25,8 @@ std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, const 
   return std::nullopt;
 }
 
-session_settings settings_of(const evaluation_options& options) {
-  session_settings made;
-  made.resumes = false;
-  made.stop_token = options.stop_token;
-  made.clock = options.clock;
-  return made;
+session_setup setup_of(const evaluation_options& options) {
+  return {.options = {.stop_token = options.stop_token, .clock = options.clock}, .resumes = false};
 }
 
 checkpoints_iterator_options following_of(const repeated_evaluation_options& options) {

@@ -19,7 +19,7 @@
 #include "stepwell/model/model.hpp"
 #include "stepwell/model/model_session.hpp"
 #include "stepwell/session/monitored_session.hpp"
-#include "stepwell/session/session_settings.hpp"
+#include "stepwell/session/training_options.hpp"
 #include "stepwell/session/training_session.hpp"
 
 #include <chrono>
@@ -91,7 +91,7 @@ namespace detail {
 [[nodiscard]] checkpoint_reader open_checkpoint(const std::string& prefix, const evaluation_options& options);
 /// Opens and verifies a checkpoint. If the checkpoint was deleted or is damaged, writes a log line and returns nullopt.
 [[nodiscard]] std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, const evaluation_options& options);
-[[nodiscard]] session_settings settings_of(const evaluation_options& options);
+[[nodiscard]] session_setup setup_of(const evaluation_options& options);
 [[nodiscard]] checkpoints_iterator_options following_of(const repeated_evaluation_options& options);
 
 /// Hook that rejects the saves that other hooks request.
@@ -133,7 +133,7 @@ evaluation<typename FinalOps::values_type> evaluate(Model& model, const checkpoi
   const auto step = reader.step().value_or(0);
   auto&& source = make_source();
   stop_after_n_evals_hook counter({.num_evals = options.num_evals, .log_progress = options.log_progress});
-  monitored_session session(settings_of(options), std::move(raw), saves_nothing_hook{}, std::move(hooks)..., std::ref(counter),
+  monitored_session session(detail::setup_of(options), std::move(raw), saves_nothing_hook{}, std::move(hooks)..., std::ref(counter),
                             std::ref(final_ops));
   const auto time = options.clock ? options.clock : system_clock();
   const auto started = time->now();

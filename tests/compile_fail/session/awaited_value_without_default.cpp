@@ -17,6 +17,6 @@ struct model {
 
 int main() {
   model subject;
-  stepwell::async_monitored_session<stepwell::model_session<model>> session(stepwell::session_settings{}, subject);
+  stepwell::async_monitored_session<stepwell::model_session<model>> session(stepwell::training_options{}, subject);
   session.async_run(boost::asio::use_future);
 }

@@ -77,9 +77,9 @@ TEST_CASE("CREATOR-1 a first creation with a transient failure is tried again, a
   const sw::test::log_capture log;
   counting_model model;
   int calls = 0;
-  sw::session_settings settings;
-  settings.retry.initial_backoff = {};
-  sw::monitored_session session(settings, failing_creator{&model, &calls});
+  sw::training_options options;
+  options.retry.initial_backoff = {};
+  sw::monitored_session session(options, failing_creator{&model, &calls});
   CHECK(calls == 3);
   CHECK(session.run() == 1);
 }

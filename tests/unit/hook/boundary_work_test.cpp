@@ -118,7 +118,7 @@ TEST_CASE("only while closing there is a deadline to wait for room", "[session][
   counting_model model;
   const auto clock = std::make_shared<sw::manual_clock>();
   const auto work = std::make_shared<noting_work>(story, "", "");
-  sw::monitored_session session(sw::session_settings{.stop_grace_period = 30s, .clock = clock}, model, saving_hook{work});
+  sw::monitored_session session(sw::training_options{.stop_grace_period_secs = 30s, .clock = clock}, model, saving_hook{work});
   work->time = clock.get();
   work->busy = 2;
   session.close();
@@ -152,9 +152,9 @@ TEST_CASE("the checkpoint to restore is found before hooks begin; if this fails,
       return std::nullopt;
     };
   };
-  CHECK_THROWS_AS((sw::monitored_session(sw::session_settings{.find_checkpoint = find(true)}, model, beginning_hook{&story})),
+  CHECK_THROWS_AS((sw::monitored_session(sw::session_setup{.find_checkpoint = find(true)}, model, beginning_hook{&story})),
                   sw::data_loss_error);
   CHECK(story == "find ");
-  const sw::monitored_session session(sw::session_settings{.find_checkpoint = find(false)}, model, beginning_hook{&story});
+  const sw::monitored_session session(sw::session_setup{.find_checkpoint = find(false)}, model, beginning_hook{&story});
   CHECK(story == "find find begin");
 }

@@ -143,9 +143,9 @@ TEST_CASE("a session that the application's stop token ends is interrupted, too,
   rig on;
   SECTION("the stop token") {
     std::stop_source stop;
-    sw::session_settings settings;
-    settings.stop_token = stop.get_token();
-    sw::monitored_session session(std::move(settings), on.model, on.saver());
+    sw::training_options options;
+    options.stop_token = stop.get_token();
+    sw::monitored_session session(std::move(options), on.model, on.saver());
     session.run();
     stop.request_stop();
     train(session);

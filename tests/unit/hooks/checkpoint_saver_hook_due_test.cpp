@@ -54,7 +54,7 @@ struct slow_rig : sw::test::session_rig {
     gate.open();
     pool->join();
   }
-  [[nodiscard]] sw::training_options<nan_model> every_step() const {
+  [[nodiscard]] sw::training_options every_step() const {
     return {.checkpoint_dir = directory.path(),
             .save_checkpoint_steps = 1,
             .save_summaries_steps = sw::none,

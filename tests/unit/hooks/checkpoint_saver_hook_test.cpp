@@ -117,7 +117,7 @@ struct noting_creation {
   void after_create_session(auto&, auto&) { *heard += " created"; }
 };
 
-sw::session_settings from_newest_of(const std::string& directory) {
+sw::session_setup from_newest_of(const std::string& directory) {
   return {.find_checkpoint = [directory] { return sw::find_newest_whole(directory); }};
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("HOOK-CKPT-6 HOOK-CKPT-10 every so many seconds of the session's clock
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::manual_clock>();
   counting_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
+  sw::monitored_session session(sw::training_options{.clock = clock}, model,
                                 sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2}});
   for (const auto gap : {500ms, 2000ms, 100ms, 100ms, 7300ms}) {
     clock->advance(gap);
@@ -258,7 +258,7 @@ TEST_CASE("HOOK-CKPT-16 begin, before, after and end are called, and a request t
   const auto before_run_calls = std::make_shared<diary>(heard, "");
   const auto other = std::make_shared<diary>(heard, "-");
   sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
+      sw::training_options{.clock = clock}, model,
       sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_secs = 2, .listeners = {before_run_calls, other}}});
   run_slowly(session, 2);  // the clock does not move
   before_run_calls->asks_for_stop = true;

@@ -95,7 +95,7 @@ std::vector<double> averages_after(int steps, const sw::ema_options& options) {
 
 /// Returns a session that restores from a directory and saves there every second step.
 auto continued(wandering_model& model, const std::string& directory, sw::ema_options options = {.decay = 0.5}) {
-  return sw::monitored_session(sw::session_settings{.find_checkpoint = [directory] { return sw::find_newest_whole(directory); }}, model,
+  return sw::monitored_session(sw::session_setup{.find_checkpoint = [directory] { return sw::find_newest_whole(directory); }}, model,
                                sw::ema_hook{std::move(options), model},
                                sw::checkpoint_saver_hook{{.checkpoint_dir = directory, .save_steps = 2}});
 }

@@ -80,7 +80,7 @@ struct summing_model {
 
 double loss_of(const valley_model& model) { return model.loss(); }
 
-sw::training_options<valley_model> in_directory(const std::string& directory) {
+sw::training_options in_directory(const std::string& directory) {
   return {.checkpoint_dir = directory, .save_checkpoint_steps = 1, .log_step_count_steps = sw::none};
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("every epoch, after its last batch; every so many seconds of the sessi
     adding_model model;
     const auto tested = sw::evaluate_every(10s, sum_of, sw::measure("sum", &own_value));
     effects seen;
-    sw::monitored_session session(sw::session_settings{.clock = clock}, model, tested, effects_hook{tested.value("sum"), &seen});
+    sw::monitored_session session(sw::training_options{.clock = clock}, model, tested, effects_hook{tested.value("sum"), &seen});
     for (int i = 0; i < 5; ++i) {
       session.run(std::int64_t{1});
       clock->advance(4s);
@@ -235,7 +235,7 @@ TEST_CASE("evaluations are logged at most once in ten seconds, with the session'
   const auto time = std::make_shared<sw::manual_clock>();
   const auto tested = sw::evaluate_every(1, &loss_of, sw::measure("loss", &own_value));
   sw::test::log_capture log;
-  sw::monitored_session session(sw::session_settings{.name = "valley", .clock = time}, model, tested);
+  sw::monitored_session session(sw::training_options{.name = "valley", .clock = time}, model, tested);
   for (int i = 0; i < 4; ++i) {
     session.run();
     time->advance(6s);
@@ -324,7 +324,7 @@ TEST_CASE("an awaited session that is destroyed waits for an evaluation beside t
   held_evaluation held;
   const auto tested = held.every_third_state();
   {
-    sw::async_monitored_session session(sw::session_settings(), held.model, opening_at_the_end{&held.door}, tested);
+    sw::async_monitored_session session(sw::training_options(), held.model, opening_at_the_end{&held.door}, tested);
     boost::asio::io_context io;
     auto done = boost::asio::co_spawn(io, run_three_awaited(session), boost::asio::use_future);
     io.run();
@@ -341,10 +341,10 @@ TEST_CASE("START stands before the values of an evaluation, even if other summar
     valley_model model;
     auto options = in_directory(directory.path());
     options.save_summaries_steps = 1;
-    options.summaries = {sw::summary::scalar(
-        "late", [](std::int64_t step) { return step < 7 ? std::optional<double>() : std::optional(static_cast<double>(step)); })};
-    auto session = sw::monitored_training_session(model, options, sw::evaluate_every(2, &loss_of, sw::measure("loss", &own_value)),
-                                                  sw::stop_at_step(last_step));
+    const auto late = [](std::int64_t step) { return step < 7 ? std::optional<double>() : std::optional(static_cast<double>(step)); };
+    auto session =
+        sw::monitored_training_session(model, options, sw::summaries(sw::summary::scalar("late", late)),
+                                       sw::evaluate_every(2, &loss_of, sw::measure("loss", &own_value)), sw::stop_at_step(last_step));
     for ([[maybe_unused]] const auto& step : session.steps()) {}
     session.close();
   };
@@ -362,9 +362,9 @@ TEST_CASE("a resumed session that writes the values of an earlier step keeps the
     auto options = in_directory(directory.path());
     options.save_summaries_steps = 1;
     options.saver.file_system = sw::test::fast_faulty_files();  // all hooks of the session share one event file on it
-    options.summaries = {sw::summary::scalar("count", [](std::int64_t step) { return static_cast<double>(step); })};
     auto session = sw::monitored_training_session(
-        model, options, sw::evaluate_every(2, sw::beside(other), &loss_of, sw::measure("loss", &own_value)), sw::stop_at_step(last_step));
+        model, options, sw::summaries(sw::summary::scalar("count", [](std::int64_t step) { return static_cast<double>(step); })),
+        sw::evaluate_every(2, sw::beside(other), &loss_of, sw::measure("loss", &own_value)), sw::stop_at_step(last_step));
     for ([[maybe_unused]] const auto& step : session.steps()) {}
     session.close();
   };
@@ -542,7 +542,7 @@ TEST_CASE("a metric is not updated with an empty optional, be it a number or a p
 TEST_CASE("log_every_secs = 0 logs each evaluation at once", "[hooks][evaluate_every]") {
   valley_model model;
   const sw::test::log_capture log;
-  sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model,
+  sw::monitored_session session(sw::training_options{.clock = std::make_shared<sw::manual_clock>()}, model,
                                 sw::evaluate_every({.every = 1, .log_every_secs = 0}, &loss_of, sw::measure("loss", &own_value)));
   for (const auto* const step : {"step 1: ", "step 2: ", "step 3: "}) {
     session.run();

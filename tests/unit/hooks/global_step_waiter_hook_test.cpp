@@ -136,7 +136,7 @@ TEST_CASE("HOOK-WAIT-1 a session's first run waits for others to make steps", "[
   sw::test::log_capture log;
   const auto clock = std::make_shared<sw::manual_clock>();
   shared_step_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::global_step_waiter_hook{{.wait_until_step = 3}});
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::global_step_waiter_hook{{.wait_until_step = 3}});
   std::thread others([&] {
     for (int i = 0; i < 3; ++i) {
       while (!clock->wait_for_pending(1)) {}  // now the session waits and does not read the step
@@ -156,7 +156,7 @@ TEST_CASE("HOOK-WAIT-4 a stop asked for meanwhile ends the wait of a session, an
   sw::test::log_capture log;
   const auto clock = std::make_shared<sw::manual_clock>();
   shared_step_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::global_step_waiter_hook{{.wait_until_step = 3}});
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::global_step_waiter_hook{{.wait_until_step = 3}});
   std::thread another([&] {
     while (!clock->wait_for_pending(1)) {}
     session.request_stop();

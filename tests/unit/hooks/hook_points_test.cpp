@@ -87,7 +87,7 @@ TEST_CASE("D-14 hooks learn the step from the run itself: none makes a run of it
   sw::test::log_capture log;
   const auto clock = std::make_shared<sw::manual_clock>();
   striding_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::stop_at_step_hook{{.last_step = 10}},
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::stop_at_step_hook{{.last_step = 10}},
                                 sw::nan_tensor_hook{[](float value) { return value; }}, sw::step_counter_hook{{.every_n_steps = 1}},
                                 sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path(), .save_steps = 2},
                                                        sw::summary::scalar("runs", [](float value) { return value; })},

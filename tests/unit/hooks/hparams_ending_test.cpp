@@ -146,9 +146,9 @@ TEST_CASE("D-33 a session that is left by an exception writes a failure", "[hook
 
 TEST_CASE("D-33 a failure that was recovered from is none at the end", "[hooks][hparams]") {
   rig on;
-  sw::session_settings settings;
-  settings.retry.initial_backoff = 0;
-  sw::monitored_session session(std::move(settings), on.model, on.hook(), failing_hook<sw::unavailable_error>{2});
+  sw::training_options options;
+  options.retry.initial_backoff = 0;
+  sw::monitored_session session(std::move(options), on.model, on.hook(), failing_hook<sw::unavailable_error>{2});
   session.run();
   session.run();
   session.close();

@@ -45,7 +45,7 @@ template<class Hook>
 lines lines_of_runs(Hook hook, std::int64_t runs) {
   sw::test::log_capture log;
   adding_model model;
-  sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model, std::move(hook));
+  sw::monitored_session session(sw::training_options{.clock = std::make_shared<sw::manual_clock>()}, model, std::move(hook));
   for (std::int64_t batch = 1; batch <= runs; ++batch) { session.run(batch); }
   return info_lines(log);
 }
@@ -87,7 +87,7 @@ TEST_CASE("HOOK-LOG-3 a hook that begins again starts afresh", "[hooks][logging]
     log.clear();
     const auto clock = std::make_shared<sw::manual_clock>();
     adding_model model;
-    sw::monitored_session session(sw::session_settings{.clock = clock}, model, std::ref(hook));
+    sw::monitored_session session(sw::training_options{.clock = clock}, model, std::ref(hook));
     for (int i = 0; i < 4; ++i) {
       session.run(std::int64_t{1});
       clock->advance(1s);
@@ -125,7 +125,7 @@ TEST_CASE("HOOK-LOG-5 HOOK-LOG-6 the first run logs, then every n-th, with the t
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
+      sw::training_options{.clock = clock}, model,
       sw::logging_tensor_hook{
           {.every_n_iter = 3}, sw::tag("loss", &adding_model::result::loss), sw::tag("weights", &adding_model::weights)});
   for (std::int64_t batch = 1; batch <= 7; ++batch) {
@@ -140,7 +140,7 @@ TEST_CASE("seconds between log lines are counted by the session's clock", "[hook
   sw::test::log_capture log;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
+  sw::monitored_session session(sw::training_options{.clock = clock}, model,
                                 sw::logging_tensor_hook{{.every_n_secs = 2}, sw::tag("loss", &adding_model::result::loss)});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {
     session.run(batch);
@@ -171,7 +171,7 @@ TEST_CASE("HOOK-LOG-7 D-19 at the end the last values are logged, and nothing is
     adding_model model;
     steps = 0;
     model.before = [&](std::int64_t) { ++steps; };
-    sw::monitored_session session(sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model, std::move(hook));
+    sw::monitored_session session(sw::training_options{.clock = std::make_shared<sw::manual_clock>()}, model, std::move(hook));
     for (std::int64_t batch = 1; batch <= runs; ++batch) { session.run(batch); }
     model.weights = {-1, -1, -1};  // the hook logs the values of the last run, not these
     session.close();
@@ -227,7 +227,7 @@ TEST_CASE("HOOK-LOG-8 a tensor is logged with the type and the shape that it has
   adding_model model;
   std::size_t run = 0;
   sw::monitored_session session(
-      sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model,
+      sw::training_options{.clock = std::make_shared<sw::manual_clock>()}, model,
       sw::logging_tensor_hook{{.every_n_iter = 1},
                               sw::tag("value", [&](const adding_model&) -> const sw::tensor& { return values[run]; })});
   lines expected;
@@ -249,7 +249,7 @@ TEST_CASE("HOOK-LOG-9 every run of the session counts, and the global step does 
   sw::test::log_capture log;
   striding_model model;
   sw::monitored_session session(
-      sw::session_settings{.clock = std::make_shared<sw::manual_clock>()}, model,
+      sw::training_options{.clock = std::make_shared<sw::manual_clock>()}, model,
       sw::logging_tensor_hook{{.every_n_iter = 3}, sw::tag("step", [](const std::int64_t& step) { return step; })});
   for (int i = 0; i < 5; ++i) { session.run(); }
   CHECK(info_lines(log) == lines{"step = 50", "step = 80 (0.000 sec)"});

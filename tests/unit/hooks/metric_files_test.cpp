@@ -53,7 +53,7 @@ TEST_CASE("a summary hook writes its scalars to metric files, with or without an
   const bool has_events = GENERATE(true, false);
   adding_model model;
   sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
+      sw::training_options{.clock = clock}, model,
       sw::summary_saver_hook{sw::summary_saver_options{
                                  .output_dir = has_events ? directory.path() : "", .metrics = {csv_in(directory, clock)}, .save_steps = 2},
                              sw::summary::scalar("sum", &adding_model::sum), sw::summary::histogram("weights", &adding_model::weights),
@@ -74,7 +74,7 @@ TEST_CASE("D-5 after a recovery a metric file says which lines did not happen", 
   model.before = [fails = true](std::int64_t batch) mutable {
     if (batch == 3 && std::exchange(fails, false)) { throw sw::aborted_error("once"); }
   };
-  sw::monitored_session session(sw::session_settings{.retry = {.initial_backoff = 0}, .clock = clock}, model,
+  sw::monitored_session session(sw::training_options{.retry = {.initial_backoff = 0}, .clock = clock}, model,
                                 sw::summary_saver_hook{sw::summary_saver_options{.metrics = {csv_in(directory, clock)}, .save_steps = 1},
                                                        sw::summary::scalar("sum", &adding_model::sum)});
   for (const std::int64_t batch : {1, 2, 3}) { session.run(batch); }
@@ -91,7 +91,7 @@ TEST_CASE("a failed write of metrics comes out at a boundary, or when the sessio
   const auto csv = csv_in(directory, clock, files);
   adding_model model;
   sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
+      sw::training_options{.clock = clock}, model,
       sw::summary_saver_hook{sw::summary_saver_options{.metrics = {csv}, .save_steps = 1}, sw::summary::scalar("sum", &adding_model::sum)});
   files->inject({.kind = sw::test::operation::write, .errno_value = ENOSPC, .from_then_on = true});
   session.run(std::int64_t{1});
@@ -104,13 +104,14 @@ TEST_CASE("a training session writes what goes into its event files to metric fi
   const auto clock = std::make_shared<sw::manual_clock>();
   for (int run = 0; run < 2; ++run) {
     adding_model model;
-    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory / "run",
-                                                          .save_checkpoint_steps = 100,
-                                                          .save_summaries_steps = 1,
-                                                          .summary = [](sw::summary::writer& out, const auto& result, const auto&,
-                                                                        std::int64_t step) { out.add_scalar("loss", result.loss, step); },
-                                                          .metrics = {csv_in(directory, clock)},
-                                                          .clock = clock});
+    auto session = sw::monitored_training_session(model,
+                                                  {.checkpoint_dir = directory / "run",
+                                                   .save_checkpoint_steps = 100,
+                                                   .save_summaries_steps = 1,
+                                                   .metrics = {csv_in(directory, clock)},
+                                                   .clock = clock},
+                                                  sw::summaries([](sw::summary::writer& out, const auto& result, const auto&,
+                                                                   std::int64_t step) { out.add_scalar("loss", result.loss, step); }));
     for (int i = 0; i < 2; ++i) { session.run(std::int64_t{1}); }
     session.close();
   }
@@ -150,11 +151,11 @@ TEST_CASE("metric files of a session have exact doubles and 64-bit integers, wha
       {.save_summaries_steps = 1,
        .log_step_count_steps = 1,
        .summary_dir = directory.path(),
-       .summaries = {sw::summary::scalar("loss", &exact_model::result::loss), sw::summary::scalar("samples", &exact_model::result::samples),
-                     sw::summary::scalar("seed", &exact_model::result::seed), sw::summary::scalar("score", &exact_model::result::score),
-                     sw::summary::scalar("rate", &exact_model::rate)},
        .metrics = {csv_in(directory, clock)},
        .clock = clock},
+      sw::summaries(sw::summary::scalar("loss", &exact_model::result::loss), sw::summary::scalar("samples", &exact_model::result::samples),
+                    sw::summary::scalar("seed", &exact_model::result::seed), sw::summary::scalar("score", &exact_model::result::score),
+                    sw::summary::scalar("rate", &exact_model::rate)),
       sw::scheduled(&exact_model::rate, sw::schedules::constant(0.1 + 1e-11)),
       sw::evaluate_every(1, [](const exact_model&) { return 16777217.5; }, sw::measure("error", [](double error) { return error; })));
   for (int i = 0; i < 2; ++i) {

@@ -32,11 +32,11 @@ struct rollback_rig : sw::test::session_rig {
   fragile_model fragile;
 
   auto options() const {
-    sw::training_options<fragile_model> made{.checkpoint_dir = directory.path(),
-                                             .save_checkpoint_steps = 2,
-                                             .save_summaries_steps = sw::none,
-                                             .log_step_count_steps = sw::none,
-                                             .max_to_keep = sw::none};
+    sw::training_options made{.checkpoint_dir = directory.path(),
+                              .save_checkpoint_steps = 2,
+                              .save_summaries_steps = sw::none,
+                              .log_step_count_steps = sw::none,
+                              .max_to_keep = sw::none};
     made.saver.file_system = files;
     made.saver.pool = pool;
     made.retry.initial_backoff = 0;

@@ -68,7 +68,7 @@ struct slow_hook {
 struct profiler_rig {
   test::temporary_directory directory;
   std::shared_ptr<sw::manual_clock> time = std::make_shared<sw::manual_clock>();
-  sw::session_settings settings{.clock = time};
+  sw::training_options options{.clock = time};
 
   [[nodiscard]] sw::profiler_hook every(std::int64_t save_steps, sw::summary::writer_options events = {}) const {
     return sw::profiler_hook{{.save_steps = save_steps, .output_dir = directory.path(), .events = std::move(events)}};
@@ -110,7 +110,7 @@ TEST_CASE("HOOK-PROF-1 a due run goes to timeline-STEP.json, and its metadata to
   const test::named_thread thread("training");
   const profiler_rig rig;
   timed_model model{rig.time};
-  sw::monitored_session session(rig.settings, model, slow_hook{rig.time.get()}, rig.every(2));
+  sw::monitored_session session(rig.options, model, slow_hook{rig.time.get()}, rig.every(2));
   session.run();
   CHECK(test::timelines_in(rig.directory.path()).empty());
   session.run();
@@ -162,7 +162,7 @@ TEST_CASE("HOOK-PROF-3 the hook requests a full trace for a due run, and nothing
   const profiler_rig rig;
   timed_model model;
   std::vector<sw::trace_level> levels;
-  sw::monitored_session session(rig.settings, model, rig.every(2), slow_hook{rig.time.get(), &levels});
+  sw::monitored_session session(rig.options, model, rig.every(2), slow_hook{rig.time.get(), &levels});
   for (int i = 0; i < 5; ++i) { session.run(); }
   CHECK(levels == std::vector{none, full, none, full, none});
 }
@@ -170,7 +170,7 @@ TEST_CASE("HOOK-PROF-3 the hook requests a full trace for a due run, and nothing
 TEST_CASE("HOOK-PROF-3 a due run that fails has no timeline, and the next one is due", "[hooks][profiler]") {
   const profiler_rig rig;
   timed_model model{rig.time};
-  sw::monitored_session session(rig.settings, model, rig.every(2));
+  sw::monitored_session session(rig.options, model, rig.every(2));
   session.run();
   model.before = [] { throw std::runtime_error("not this time"); };
   CHECK_THROWS_AS(session.run(), std::runtime_error);
@@ -188,12 +188,12 @@ TEST_CASE("HOOK-PROF-4 the first run is never traced, at whatever step it begins
   timed_model model{.steps = GENERATE(std::int64_t{0}, std::int64_t{300}), .stride = 3};
   const auto start = model.steps;
   {
-    sw::monitored_session session(rig.settings, model, rig.every(4));
+    sw::monitored_session session(rig.options, model, rig.every(4));
     for (int i = 0; i < 6; ++i) { session.run(); }
     session.close();
   }
   CHECK(test::timelines_in(rig.directory.path()) == steps{start + 6, start + 12, start + 18});
-  sw::monitored_session next(rig.settings, model, rig.every(1));
+  sw::monitored_session next(rig.options, model, rig.every(1));
   next.run();
   CHECK(test::timelines_in(rig.directory.path()).size() == 3);
   next.run();
@@ -203,7 +203,7 @@ TEST_CASE("HOOK-PROF-4 the first run is never traced, at whatever step it begins
 TEST_CASE("HOOK-PROF-5 every two steps: the second and the fourth run, not the first, third and fifth", "[hooks][profiler]") {
   const profiler_rig rig;
   timed_model model;
-  sw::monitored_session session(rig.settings, model, rig.every(2));
+  sw::monitored_session session(rig.options, model, rig.every(2));
   std::vector<steps> after_each;
   for (int i = 0; i < 5; ++i) {
     session.run();
@@ -215,7 +215,7 @@ TEST_CASE("HOOK-PROF-5 every two steps: the second and the fourth run, not the f
 TEST_CASE("HOOK-PROF-5 every step: from the second run on", "[hooks][profiler]") {
   const profiler_rig rig;
   timed_model model;
-  sw::monitored_session session(rig.settings, model, rig.every(1));
+  sw::monitored_session session(rig.options, model, rig.every(1));
   for (int i = 0; i < 4; ++i) { session.run(); }
   session.close();
   CHECK(test::timelines_in(rig.directory.path()) == steps{2, 3, 4});
@@ -225,7 +225,7 @@ TEST_CASE("HOOK-PROF-5 every step: from the second run on", "[hooks][profiler]")
 TEST_CASE("HOOK-PROF-5 every two seconds since the last one, by the session's clock", "[hooks][profiler]") {
   const profiler_rig rig;
   timed_model model;
-  sw::monitored_session session(rig.settings, model, sw::profiler_hook{{.save_secs = 2, .output_dir = rig.directory.path()}});
+  sw::monitored_session session(rig.options, model, sw::profiler_hook{{.save_secs = 2, .output_dir = rig.directory.path()}});
   const auto start = rig.time->now();
   std::vector<steps> after_each;
   for (const auto at : {0ms, 2500ms, 2600ms, 4400ms, 4500ms}) {
@@ -239,7 +239,7 @@ TEST_CASE("HOOK-PROF-5 every two seconds since the last one, by the session's cl
 TEST_CASE("HOOK-PROF-5 in a loop of steps the timeline is there when its step is yielded", "[hooks][profiler]") {
   const profiler_rig rig;
   timed_model model;
-  sw::monitored_session session(rig.settings, model, rig.every(2));
+  sw::monitored_session session(rig.options, model, rig.every(2));
   for (const auto& step : session.steps()) {
     CHECK(test::timelines_in(rig.directory.path()).size() == static_cast<std::size_t>(step.global_step / 2));
     if (step.global_step == 5) { break; }
@@ -251,9 +251,9 @@ TEST_CASE("HOOK-PROF-4 a step that comes again after a recovery replaces its fil
   test::log_capture log;
   test::counting_model model;
   bool is_lost = false;
-  sw::session_settings settings = rig.settings;
-  settings.retry.initial_backoff = 0;
-  sw::monitored_session session(settings, model, rig.every(2), losing_hook{is_lost});
+  sw::training_options options = rig.options;
+  options.retry.initial_backoff = 0;
+  sw::monitored_session session(options, model, rig.every(2), losing_hook{is_lost});
   while (session.global_step() < 6) { session.run(); }
   while (session.global_step() < 8) { session.run(); }
   session.close();
@@ -267,7 +267,7 @@ TEST_CASE("a timeline that cannot be written is a warning, and training continue
   test::log_capture log;
   timed_model model;
   const auto files = std::make_shared<test::fault_file_system>();
-  sw::monitored_session session(rig.settings, model, rig.every(2, {.files = files}));
+  sw::monitored_session session(rig.options, model, rig.every(2, {.files = files}));
   files->inject({.path_contains = "timeline-2"});
   for (int i = 0; i < 4; ++i) { session.run(); }
   session.close();
@@ -286,7 +286,7 @@ TEST_CASE("a failed event file is a warning if only the profiler writes to it, a
   auto profiler = rig.every(1, {.files = files});
   const auto other = is_alone ? nullptr : sw::summary::writer::shared(rig.directory.path(), {.files = files});
   files->inject({.kind = test::operation::write, .path_contains = "tfevents", .from_then_on = true});
-  sw::monitored_session session(rig.settings, model, std::move(profiler));
+  sw::monitored_session session(rig.options, model, std::move(profiler));
   for (int i = 0; i < 3; ++i) { session.run(); }
   if (is_alone) {
     CHECK_NOTHROW(session.close());
@@ -301,7 +301,7 @@ TEST_CASE("a boundary that fails has its timeline, and fails", "[hooks][profiler
   const profiler_rig rig;
   test::log_capture log;
   timed_model model;
-  sw::monitored_session session(rig.settings, model, failing_hook{}, rig.every(2));
+  sw::monitored_session session(rig.options, model, failing_hook{}, rig.every(2));
   session.run();
   CHECK_THROWS_AS(session.run(), std::runtime_error);
   CHECK(test::count(test::shown_in(rig.directory.path(), 2), "boundary") == 1);
@@ -313,7 +313,7 @@ TEST_CASE("summaries of a traced run are written on its timeline, and those of o
   const sw::summary::writer_options events{.threads = std::make_shared<sw::io::pool>(1)};
   const bool is_summed_up = GENERATE(true, false);
   sw::monitored_session session(
-      rig.settings, model,
+      rig.options, model,
       sw::summary_saver_hook{
           sw::summary_saver_options{.output_dir = rig.directory.path(), .events = events, .save_steps = is_summed_up ? 1 : 100},
           sw::summary::scalar("stride", &timed_model::stride)},

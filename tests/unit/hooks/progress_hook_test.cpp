@@ -54,7 +54,7 @@ std::string plain_lines_of(std::int64_t runs, Watched... watched) {
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
+      sw::training_options{.clock = clock}, model,
       sw::progress_hook{{.last_step = 40, .line_every = 10, .is_terminal = false, .output = [&](auto text) { out += text; }}, watched...});
   for (std::int64_t batch = 1; batch <= runs; ++batch) {
     clock->advance(1s);
@@ -169,7 +169,7 @@ TEST_CASE("without a terminal, a plain line comes every ten seconds unless line_
   std::string out;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
+  sw::monitored_session session(sw::training_options{.clock = clock}, model,
                                 sw::progress_hook{{.is_terminal = false, .output = [&](auto text) { out += text; }}});
   for (int i = 0; i < 100; ++i) {
     clock->advance(250ms);
@@ -233,7 +233,7 @@ TEST_CASE("each epoch leaves a line, on a terminal, too", "[hooks][progress]") {
   auto batches = sw::data::shuffled_batches(numbers, {.batch_size = 4, .epochs = 2});
   const bool has_epoch_lines = GENERATE(true, false);
   batch_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model,
+  sw::monitored_session session(sw::training_options{.clock = clock}, model,
                                 sw::progress_hook{{.last_epoch = 2,
                                                    .is_terminal = true,
                                                    .colours = false,
@@ -311,7 +311,7 @@ TEST_CASE("on a terminal the line is drawn over itself, and text is printed abov
   screen terminal(60);
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  sw::monitored_session session(sw::session_settings{.name = "a", .clock = clock}, model,
+  sw::monitored_session session(sw::training_options{.name = "a", .clock = clock}, model,
                                 sw::progress_hook{{.last_step = 3,
                                                    .bar_every = 1,
                                                    .is_terminal = true,
@@ -345,7 +345,7 @@ TEST_CASE("the line is ended before the message of an error", "[hooks][progress]
   adding_model model;
   {
     sw::monitored_session session(
-        sw::session_settings{.clock = clock}, model,
+        sw::training_options{.clock = clock}, model,
         sw::progress_hook{{.bar_every = 1, .is_terminal = true, .columns = 80, .output = [&](auto text) { terminal.write(text); }}});
     clock->advance(1s);
     session.run(std::int64_t{1});
@@ -360,7 +360,7 @@ TEST_CASE("the line shows the notes of hooks", "[hooks][progress]") {
   std::string out;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model, noting_hook{},
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, noting_hook{},
                                 sw::progress_hook{{.line_every = 1, .is_terminal = false, .output = [&](auto text) { out += text; }}});
   for (int i = 0; i < 2; ++i) {
     clock->advance(1s);

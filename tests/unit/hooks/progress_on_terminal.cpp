@@ -26,7 +26,7 @@ const auto manual = std::make_shared<sw::manual_clock>();
 
 /// Returns a session that displays the loss under its name.
 auto session_of(adding_model& model, const std::string& name) {
-  return sw::monitored_session(sw::session_settings{.name = name, .clock = manual}, model,
+  return sw::monitored_session(sw::training_options{.name = name, .clock = manual}, model,
                                sw::progress_hook{{.last_step = 4}, sw::tag(name, &adding_model::result::loss)});
 }
 void run(auto& session) {
@@ -53,7 +53,7 @@ void nest(adding_model& outer_model) {
 
 /// A session whose line has a bar.
 void draw_bar(adding_model& model) {
-  sw::monitored_session session(sw::session_settings{.clock = manual}, model, sw::progress_hook{{.last_step = 4}});
+  sw::monitored_session session(sw::training_options{.clock = manual}, model, sw::progress_hook{{.last_step = 4}});
   run(session);
   session.close();
 }

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using sw::test::adding_model;
 using sw::test::log_capture;
 using sw::test::temporary_directory;
-using options = sw::training_options<adding_model>;
+using options = sw::training_options;
 
 namespace {
 

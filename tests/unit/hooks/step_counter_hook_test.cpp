@@ -36,7 +36,7 @@ std::map<std::int64_t, float> rates(striding_model model, sw::step_counter_optio
   const auto clock = std::make_shared<sw::manual_clock>();
   options.output_dir = directory.path();
   options.events.time = clock;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::step_counter_hook{std::move(options)});
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::step_counter_hook{std::move(options)});
   for (int i = 0; i < runs; ++i) {
     clock->advance(gap);
     session.run();
@@ -69,7 +69,7 @@ TEST_CASE("HOOK-CNT-2 HOOK-CNT-3, D-1 the rate is logged, and written and flushe
   const auto clock = std::make_shared<sw::manual_clock>();
   striding_model model;
   const auto writer = std::make_shared<sw::summary::writer>(directory.path());
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::step_counter_hook{{.every_n_steps = 2, .writer = writer}},
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::step_counter_hook{{.every_n_steps = 2, .writer = writer}},
                                 sw::step_counter_hook{{.every_n_steps = 3}});
   for (int i = 0; i < 4; ++i) {
     clock->advance(250ms);

@@ -47,7 +47,7 @@ public:
 TEST_CASE("a time limit ends the loop after the step under way, with the deadline as the reason", "[hooks][time_limit]") {
   const auto clock = std::make_shared<sw::manual_clock>();
   counting_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::time_limit_hook{10});
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::time_limit_hook{10});
   for (const auto& step : session.steps()) { clock->advance(step.value <= 2 ? 4s : 2s); }
   CHECK(model.count == 3);
   CHECK(session.stop_reason().cause == sw::stop_cause::deadline);
@@ -59,7 +59,7 @@ TEST_CASE("a time limit ends the loop after the step under way, with the deadlin
 TEST_CASE("a time limit reads no clock and costs nothing in a step", "[hooks][time_limit]") {
   const auto clock = std::make_shared<counting_clock>();
   counting_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::time_limit_hook{1h});
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::time_limit_hook{1h});
   const int reads = clock->reads;
   for (int i = 0; i < 100; ++i) { session.run(); }
   CHECK(clock->reads == reads);
@@ -76,7 +76,7 @@ TEST_CASE("each session has the whole time, and a closed one leaves no alarm beh
   sw::time_limit_hook hook{10};
   for (int i = 0; i < 2; ++i) {
     counting_model model;
-    sw::monitored_session session(sw::session_settings{.clock = clock}, model, std::ref(hook));
+    sw::monitored_session session(sw::training_options{.clock = clock}, model, std::ref(hook));
     CHECK(clock->pending() == 1);
     clock->advance(6s);
     CHECK_FALSE(session.should_stop());
@@ -91,7 +91,7 @@ TEST_CASE("a limit above zero is asked for, and one beyond all time is none", "[
   CHECK_THROWS_AS(sw::time_limit_hook{std::numeric_limits<double>::quiet_NaN()}, sw::invalid_argument_error);
   const auto clock = std::make_shared<sw::manual_clock>();
   counting_model model;
-  sw::monitored_session session(sw::session_settings{.clock = clock}, model, sw::time_limit_hook{std::numeric_limits<double>::infinity()});
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::time_limit_hook{std::numeric_limits<double>::infinity()});
   CHECK(clock->pending() == 0);
   CHECK_FALSE(session.should_stop());
 }

@@ -74,7 +74,7 @@ steps_written written(sw::summary_saver_options options, int runs, sw::clock::du
   options.output_dir = directory.path();
   options.events.time = clock;
   sw::monitored_session session(
-      sw::session_settings{.clock = clock}, model,
+      sw::training_options{.clock = clock}, model,
       sw::summary_saver_hook{std::move(options), sw::summary::scalar("asked", [&](const int&) { return ++asked; }),
                              sw::summary::scalar("count", [](const int& count) { return count; })});
   for (int i = 0; i < runs; ++i) {
@@ -162,11 +162,11 @@ TEST_CASE("HOOK-SUM-4, D-5 a run that goes on says START with the first step to 
   const temporary_directory directory;
   for (int round = 0; round < 2; ++round) {
     adding_model model;
-    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(),
-                                                          .save_checkpoint_steps = 3,
-                                                          .save_summaries_steps = 1,
-                                                          .summary = [](sw::summary::writer& out, const auto& result, const auto&,
-                                                                        std::int64_t step) { out.add_scalar("loss", result.loss, step); }});
+    auto session =
+        sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 3, .save_summaries_steps = 1},
+                                       sw::summaries([](sw::summary::writer& out, const auto& result, const auto&, std::int64_t step) {
+                                         out.add_scalar("loss", result.loss, step);
+                                       }));
     for (int i = 0; i < 3; ++i) { session.run(std::int64_t{1}); }
     session.close();
   }
@@ -196,10 +196,8 @@ TEST_CASE("a training session with save_summaries_at_end writes the summaries of
   const temporary_directory directory;
   adding_model model;
   auto session = sw::monitored_training_session(
-      model, {.save_summaries_steps = 100,
-              .save_summaries_at_end = true,
-              .summary_dir = directory.path(),
-              .summaries = {sw::summary::scalar("loss", &adding_model::result::loss), sw::summary::scalar("sum", &adding_model::sum)}});
+      model, {.save_summaries_steps = 100, .save_summaries_at_end = true, .summary_dir = directory.path()},
+      sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss), sw::summary::scalar("sum", &adding_model::sum)));
   session.run_all(std::vector<std::int64_t>{1, 2, 3});
   session.close();
   CHECK(scalars_in(directory.path(), "loss") == std::map<std::int64_t, float>{{1, 1}, {3, 6}});

@@ -64,7 +64,7 @@ TEST_CASE("10,000 recoveries in a row leak nothing", "[session][cost][recovery]"
   const auto level = sw::set_log_level(sw::log_level::error);
   sw::test::failing_model model;
   sw::test::recovering_source source;
-  sw::monitored_session session(sw::session_settings{.retry = {.initial_backoff = 0}}, sw::test::keeping_creator{&model});
+  sw::monitored_session session(sw::training_options{.retry = {.initial_backoff = 0}}, sw::test::keeping_creator{&model});
   long after_a_thousand = 0;
   for (const auto& step : session.steps(source)) {
     CHECK((step.global_step == 1 || step.attempt == 2));

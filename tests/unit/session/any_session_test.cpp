@@ -85,7 +85,7 @@ struct hook_effects {
   bool operator==(const hook_effects&) const = default;
 };
 
-/// Trains with a session that `make(settings, model, hooks...)` returns. The evaluated distance is least after step 3, at the sum 6.
+/// Trains with a session that `make(options, model, hooks...)` returns. The evaluated distance is least after step 3, at the sum 6.
 template<class Make>
 hook_effects effects_in(const Make& make) {
   const test::temporary_directory directory;
@@ -94,9 +94,9 @@ hook_effects effects_in(const Make& make) {
   counting_source source;
   const auto distance = [](const adding_model& now) { return (now.sum - 6) * (now.sum - 6); };
   const auto tested = sw::evaluate_every(1, distance, sw::measure("distance", [](double value) { return value; }));
-  sw::session_settings settings{.directory = directory.path(), .clock = std::make_shared<sw::manual_clock>()};
+  sw::training_options options{.checkpoint_dir = directory.path(), .clock = std::make_shared<sw::manual_clock>()};
   auto session =
-      make(std::move(settings), model, tested, sw::best_checkpoint_hook{tested.value("distance")},
+      make(std::move(options), model, tested, sw::best_checkpoint_hook{tested.value("distance")},
            sw::early_stopping_hook{{.patience = 2, .restore_best = true}, tested.value("distance")},
            sw::progress_hook{{.line_every = 0, .is_terminal = false, .output = [&](std::string_view text) { all.progress += text; }},
                              sw::tag("distance", tested.value("distance"))});
@@ -111,11 +111,11 @@ hook_effects effects_in(const Make& make) {
 TEST_CASE("an evaluation, the best state, early stopping and progress have the same effects in singular and erased sessions",
           "[session][any_session][singular]") {
   const test::log_capture log;
-  const auto make = [](sw::session_settings settings, adding_model& model, auto... hooks) {
-    return sw::monitored_session(std::move(settings), model, std::move(hooks)...);
+  const auto make = [](sw::training_options options, adding_model& model, auto... hooks) {
+    return sw::monitored_session(std::move(options), model, std::move(hooks)...);
   };
-  const auto make_singular = [](sw::session_settings settings, adding_model& model, auto... hooks) {
-    return sw::singular_monitored_session(std::move(settings), model, std::move(hooks)...);
+  const auto make_singular = [](sw::training_options options, adding_model& model, auto... hooks) {
+    return sw::singular_monitored_session(std::move(options), model, std::move(hooks)...);
   };
   const auto erasing = [](const auto& inner) {
     return [&inner](auto&&... given) { return erased(inner(std::forward<decltype(given)>(given)...)); };

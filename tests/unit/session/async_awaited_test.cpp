@@ -90,7 +90,7 @@ TEST_CASE("after_run receives the values that the hook fetches of an awaited ste
   std::vector<float> losses;
   ending_source source{4};
   using session_type = sw::async_monitored_session<sw::model_session<awaiting_model>, fetching_hook>;
-  session_type session(sw::session_settings{.clock = rig.clock}, rig.awaiting, fetching_hook{&losses});
+  session_type session(sw::training_options{.clock = rig.clock}, rig.awaiting, fetching_hook{&losses});
   rig.await(whole_life(session, source));
   CHECK(losses == std::vector<float>{1, 6});  // of steps 1 and 3
 }
@@ -275,7 +275,7 @@ TEST_CASE("a step that is awaited is refused at a master, where others would wai
   awaited_rig rig;
   using raw = sw::model_session<awaiting_model>;
   ending_source source{1};
-  sw::async_monitored_session<raw, awaited_script> session(sw::session_settings{.recover = false, .clock = rig.clock},
+  sw::async_monitored_session<raw, awaited_script> session(sw::training_options{.retry = {.max_attempts = 0}, .clock = rig.clock},
                                                            raw(rig.awaiting, {.master = "local:awaited"}), {});
   log_capture log;
   CHECK_THROWS_WITH(rig.await(whole_life(session, source)), ContainsSubstring("cannot run on a shared master"));

@@ -262,7 +262,7 @@ TEST_CASE("an executor that ends before it has done a step fails the step", "[se
   log_capture log;
   async_rig rig;
   auto pool = std::make_unique<asio::thread_pool>(1);
-  rig.settings.recover = false;
+  rig.setup.options.retry.max_attempts = 0;
   auto session = rig.async(0, {}, sw::async_options().steps_on(pool->get_executor()));
   rig.await(session.async_start());
   pool->stop();

@@ -38,8 +38,8 @@ struct waiting_rig : async_rig {
   asio::cancellation_signal cancel;
 
   waiting_rig() {
-    settings.retry = {.jitter = 0};
-    settings.clock = own;
+    setup.options.retry = {.jitter = 0};
+    setup.options.clock = own;
     model.before = failing_batches{{2}};
   }
   async_test_session started() {
@@ -149,7 +149,7 @@ TEST_CASE("a session that is destroyed while it waits ends the wait with operati
 TEST_CASE("D-2 an awaited session gives up as a blocking one does", "[session][async]") {
   log_capture log;
   async_rig rig;
-  rig.settings.retry = {.max_attempts = 3, .initial_backoff = 0};
+  rig.setup.options.retry = {.max_attempts = 3, .initial_backoff = 0};
   rig.model.before = [](std::int64_t) { throw sw::unavailable_error("still not"); };
   ending_source source;
   auto session = rig.async(0);

@@ -77,7 +77,7 @@ auto result_of(Awaitable work) {
 
 TEST_CASE("async_run_all does what run_all does", "[session][async][run_all]") {
   batch_model model;
-  sw::async_monitored_session session(sw::session_settings(), model);
+  sw::async_monitored_session session(sw::training_options(), model);
   auto batches = batches_of_ten(3);
   const auto loop = result_of(whole_loop(session, batches));
   CHECK(loop.steps == 9);
@@ -104,7 +104,7 @@ TEST_CASE("hooks made of functions are called in asynchronous sessions at the sa
   batch_model model;
   std::vector<std::int64_t> steps;
   const auto note = [&](std::int64_t sign) { return [&steps, sign](auto& context) { steps.push_back(sign * context.global_step()); }; };
-  sw::async_monitored_session session(sw::session_settings(), model, sw::every_n_steps(2, note(1)), sw::every_epoch(note(-1)),
+  sw::async_monitored_session session(sw::training_options(), model, sw::every_n_steps(2, note(1)), sw::every_epoch(note(-1)),
                                       sw::at_end(note(100)), sw::stop_at_epoch(2));
   auto batches = sw::data::prefetch(batches_of_ten(), {.threads = 2});
   CHECK(result_of(whole_loop(session, batches)).why.text == "epoch 2 is done");
@@ -117,7 +117,7 @@ TEST_CASE("the function of every_n_steps takes an optional value in an asynchron
   std::vector<std::int64_t> seen;
   const auto fourth = [](const batch_model& now) { return now.batches % 4 == 0 ? std::optional(now.batches) : std::nullopt; };
   const auto note = [&seen](std::optional<std::int64_t> value) { seen.push_back(value.value_or(-1)); };
-  sw::async_monitored_session session(sw::session_settings(), model, sw::every_n_steps(2, note, sw::fetch(fourth)));
+  sw::async_monitored_session session(sw::training_options(), model, sw::every_n_steps(2, note, sw::fetch(fourth)));
   auto batches = batches_of_ten(3);
   CHECK(result_of(whole_loop(session, batches)).steps == 9);
   CHECK(seen == std::vector<std::int64_t>{-1, 4, -1, 8});
@@ -128,7 +128,7 @@ TEST_CASE("in an asynchronous session functions are called after a time, and the
   const log_capture log;
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::manual_clock>();
-  const sw::training_options<batch_model> options{.checkpoint_dir = directory.path(), .clock = clock};
+  const sw::training_options options{.checkpoint_dir = directory.path(), .clock = clock};
   batch_model model;
   const auto seven_steps = [&] {
     std::vector<std::int64_t> timed(5, 0);  // the first elements are the steps of the calls; their number is `count`
@@ -146,7 +146,7 @@ TEST_CASE("in an asynchronous session functions are called after a time, and the
 
 TEST_CASE("async_run_all of a model without data runs until a hook stops it", "[session][async][run_all]") {
   counting_model model;
-  sw::async_monitored_session session(sw::session_settings(), model, sw::stop_at_step(5));
+  sw::async_monitored_session session(sw::training_options(), model, sw::stop_at_step(5));
   const auto loop = result_of(whole_loop_without_data(session));
   CHECK(loop.steps == 5);
   CHECK(loop.last->value == 5);

@@ -38,7 +38,7 @@ story_type story_of_blocking_life(std::multiset<std::int64_t> failures, std::int
   rig.model.before = failing_batches{std::move(failures)};
   auto session = [&] {
     auto saver = rig.saver_hook(every);
-    auto with = rig.settings;
+    auto with = rig.setup;
     with.find_checkpoint = saver.checkpoint_finder();
     return blocking_test_session(std::move(with), rig.model, std::move(saver), scripted_hook{&story});
   }();
@@ -110,7 +110,7 @@ TEMPLATE_TEST_CASE("an awaited step has the values of its run, whatever the size
                    two_doubles, some_text) {
   asio::io_context loop;
   numbered_model<TestType> model;
-  sw::async_monitored_session<sw::model_session<numbered_model<TestType>>> session(sw::session_settings(), model);
+  sw::async_monitored_session<sw::model_session<numbered_model<TestType>>> session(sw::training_options(), model);
   auto done = asio::co_spawn(loop, check_values(session, static_cast<TestType*>(nullptr)), asio::use_future);
   loop.run();
   done.get();

@@ -80,11 +80,11 @@ TEST_CASE("D-3 any number of workers that wait for their chief keep neither the 
   std::deque<shared_session> workers;
   std::vector<std::future<std::int64_t>> all;
   for (int i = 0; i < count; ++i) {
-    workers.emplace_back(settings_on(clock), worker_of(model, master));
+    workers.emplace_back(options_on(clock), worker_of(model, master));
     all.push_back(asio::co_spawn(loop, ten_steps(workers.back()), asio::use_future));
   }
   run_until_waiting(loop, *clock, count);
-  shared_session chief(settings_on(clock), chief_of(model, master));
+  shared_session chief(options_on(clock), chief_of(model, master));
   all.push_back(asio::co_spawn(loop, ten_steps(chief), asio::use_future));
   loop.restart(), loop.run();
   for (auto& one : all) { CHECK(one.get() > 0); }
@@ -100,7 +100,7 @@ TEST_CASE("a worker that waits for its chief can be cancelled, started again, or
   shared_model model;
   asio::cancellation_signal cancel;
   std::exception_ptr failure;
-  shared_session worker(settings_on(clock), worker_of(model, master));
+  shared_session worker(options_on(clock), worker_of(model, master));
   const auto on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };
   worker.async_start(asio::bind_cancellation_slot(cancel.slot(), on_loop([&](const std::exception_ptr& how) { failure = how; })));
   run_until_waiting(loop, *clock, 1);
@@ -110,11 +110,11 @@ TEST_CASE("a worker that waits for its chief can be cancelled, started again, or
   CHECK_FALSE(worker.is_started());
   CHECK_FALSE(worker.should_stop());
   {
-    shared_session another(settings_on(clock), worker_of(model, master));
+    shared_session another(options_on(clock), worker_of(model, master));
     another.async_start(on_loop([](const std::exception_ptr& how) { CHECK(was_aborted(how)); }));
     run_until_waiting(loop, *clock, 1);
   }  // the destructor does not wait for the chief
-  shared_session chief(settings_on(clock), chief_of(model, master));
+  shared_session chief(options_on(clock), chief_of(model, master));
   auto second = asio::co_spawn(loop, ten_steps(worker), asio::use_future);
   chief.async_start(
       on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));  // stays open: a master exists while a session is connected
@@ -128,9 +128,9 @@ TEST_CASE("at a master, a step that waits for its turn does not hold up the even
   asio::io_context loop;
   const auto clock = std::make_shared<sw::manual_clock>();
   shared_model model;
-  shared_session chief(settings_on(clock), chief_of(model, master));
+  shared_session chief(options_on(clock), chief_of(model, master));
   const auto on_loop = [&](auto callback) { return asio::bind_executor(loop.get_executor(), std::move(callback)); };
-  shared_session worker(settings_on(clock), worker_of(model, master));
+  shared_session worker(options_on(clock), worker_of(model, master));
   chief.async_start(on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));
   worker.async_start(on_loop([](const std::exception_ptr& how) { CHECK_FALSE(how); }));
   loop.run();

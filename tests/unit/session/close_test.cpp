@@ -256,7 +256,7 @@ TEST_CASE("CLOSE-1 REC-3 a close logs the transient failure of a thread, and thr
   CHECK(session.stop_reason().cause == sw::stop_cause::closed);
 
   auto never = at_once();
-  never.recover = false;
+  never.retry.max_attempts = 0;
   sw::monitored_session single(never, model, coordinator_hook{});
   report(single, failed_with<sw::unavailable_error>("the server is gone"));
   CHECK_THROWS_AS(single.close(), sw::unavailable_error);

@@ -5,9 +5,11 @@
 #include "support/catch.hpp"
 #include "support/creation_rig.hpp"
 #include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
 #include "support/two_part_model.hpp"
 
+#include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/training_session.hpp>
 
@@ -15,6 +17,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -82,14 +85,14 @@ struct waiting_thread_hook {
   }
 };
 
-sw::session_settings quick(const std::shared_ptr<sw::clock>& time) { return {.retry = {.initial_backoff = 0}, .clock = time}; }
+sw::training_options quick(const std::shared_ptr<sw::clock>& time) { return {.retry = {.initial_backoff = 0}, .clock = time}; }
 
 }  // namespace
 
 TEST_CASE("MON-1 a session is made of a creator, or a model which then is its own chief's, with two minutes' grace, and recovers",
           "[session][construction]") {
-  CHECK(sw::session_settings{}.stop_grace_period == 120s);
-  CHECK(sw::session_settings{}.recover);
+  CHECK(sw::training_options{}.stop_grace_period_secs == sw::seconds_value(120));
+  CHECK(sw::training_options{}.retry.max_attempts > 0);
   two_part_model model;
   sw::monitored_session by_creator(sw::chief_session_creator{model});
   CHECK(model.story == "init local_init");
@@ -169,6 +172,42 @@ TEST_CASE("MON-6 a session gives its model, and after close it runs no more", "[
 TEST_CASE("MON-7 a monitored session is not a raw session", "[session][construction]") {
   STATIC_REQUIRE_FALSE(sw::raw_session<counting_session>);
   STATIC_REQUIRE_FALSE(std::is_constructible_v<sw::model_session<counting_model>, counting_session&>);
+}
+
+TEST_CASE("a session without default hooks rejects their options by name", "[session][construction]") {
+  counting_model model;
+  const auto refused = [&](const std::string& name, const sw::training_options& options) {
+    INFO(name);
+    const auto text = message_of<sw::invalid_argument_error>([&] { const sw::monitored_session session(options, model); });
+    CHECK(text.find(name + " is given, but") != std::string::npos);
+  };
+  refused("save_checkpoint_steps", {.save_checkpoint_steps = 10});
+  refused("save_checkpoint_secs", {.save_checkpoint_secs = 10});
+  refused("save_checkpoint_overhead", {.save_checkpoint_overhead = 0.1});
+  refused("max_to_keep", {.max_to_keep = 3});
+  refused("save_summaries_steps", {.save_summaries_steps = 10});
+  refused("save_summaries_at_end", {.save_summaries_at_end = true});
+  refused("log_step_count_steps", {.log_step_count_steps = 10});
+  refused("hparams", {.hparams = sw::format::hparam_map{{"rate", 0.1}}});
+  refused("master", {.master = "local:rejected"});
+  refused("is_chief = false", {.is_chief = false});
+}
+
+TEST_CASE("a session without a function that finds checkpoints restores the newest one of checkpoint_dir", "[session][construction]") {
+  const sw::test::log_capture log;
+  const sw::test::temporary_directory directory;
+  counting_model model;
+  sw::monitored_session saving(model, sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 100}});
+  for (int i = 0; i < 7; ++i) { saving.run(); }
+  saving.close();
+  counting_model resumed;
+  const sw::monitored_session session({.checkpoint_dir = directory.path()}, resumed);
+  CHECK(session.global_step() == 7);
+  CHECK(session.restored_from().has_value());
+  const sw::monitored_session other(sw::session_setup{.options = {.checkpoint_dir = directory.path()},
+                                                      .find_checkpoint = [] { return std::optional<sw::checkpoint_reader>(); }},
+                                    resumed);
+  CHECK_FALSE(other.restored_from().has_value());
 }
 
 TEST_CASE("MON-8 threads that a hook starts with the session's coordinator are joined at close", "[session][construction]") {

@@ -20,7 +20,7 @@ namespace sw = stepwell;
 using sw::test::chief_of;
 using sw::test::counting_model;
 using sw::test::looking_hook;
-using sw::test::settings_on;
+using sw::test::options_on;
 using sw::test::shared_model;
 using sw::test::worker_of;
 
@@ -88,8 +88,8 @@ TEST_CASE("an invalid master is refused when the session is made", "[session][ma
 
 TEST_CASE("the global step is shared by all sessions at a master", "[session][master]") {
   shared_model model;
-  sw::monitored_session chief(settings_on(held()), chief_of(model, master));
-  sw::monitored_session worker(settings_on(held()), worker_of(model, master));
+  sw::monitored_session chief(options_on(held()), chief_of(model, master));
+  sw::monitored_session worker(options_on(held()), worker_of(model, master));
   chief.run();
   worker.run();
   worker.run();
@@ -106,8 +106,8 @@ TEST_CASE("the global step is shared by all sessions at a master", "[session][ma
 
 TEST_CASE("a model that owns the global step keeps owning it", "[session][master]") {
   step_owner model;
-  sw::monitored_session chief(settings_on(held()), chief_of(model, master));
-  sw::monitored_session worker(settings_on(held()), worker_of(model, master));
+  sw::monitored_session chief(options_on(held()), chief_of(model, master));
+  sw::monitored_session worker(options_on(held()), worker_of(model, master));
   worker.run();
   CHECK(chief.global_step() == 2);
   chief.run();
@@ -117,11 +117,11 @@ TEST_CASE("a model that owns the global step keeps owning it", "[session][master
 TEST_CASE("two chiefs at a master are an error, a chief after another is not", "[session][master]") {
   shared_model model;
   {
-    sw::monitored_session chief(settings_on(held()), chief_of(model, master));
-    CHECK_THROWS_AS(sw::monitored_session(settings_on(held()), chief_of(model, master)), sw::failed_precondition_error);
+    sw::monitored_session chief(options_on(held()), chief_of(model, master));
+    CHECK_THROWS_AS(sw::monitored_session(options_on(held()), chief_of(model, master)), sw::failed_precondition_error);
     CHECK_NOTHROW(chief.run());
   }
-  CHECK_NOTHROW(sw::monitored_session(settings_on(held()), chief_of(model, master)));
+  CHECK_NOTHROW(sw::monitored_session(options_on(held()), chief_of(model, master)));
 }
 
 TEST_CASE("SM-8 a chief that recovers takes back what all have done since; a worker's next step is refused and done again",
@@ -131,8 +131,8 @@ TEST_CASE("SM-8 a chief that recovers takes back what all have done since; a wor
   bool fails = false;
   std::vector<std::int64_t> batches;
   model.before = [&](std::int64_t batch) { batches.push_back(batch); };
-  sw::monitored_session chief(settings_on(held()), chief_of(model, master), aborting_hook{&fails});
-  sw::monitored_session worker(settings_on(held()), worker_of(model, master));
+  sw::monitored_session chief(options_on(held()), chief_of(model, master), aborting_hook{&fails});
+  sw::monitored_session worker(options_on(held()), worker_of(model, master));
   chief.run(1);
   worker.run(2);
   worker.run(3);
@@ -154,8 +154,8 @@ TEST_CASE("a worker's recovery does not restore: the chief's steps stay, and its
   model.before = [&](std::int64_t batch) { batches.push_back(batch); };
   bool chief_fails = false;
   bool worker_fails = false;
-  sw::monitored_session chief(settings_on(held()), chief_of(model, master), aborting_hook{&chief_fails});
-  sw::monitored_session worker(settings_on(held()), worker_of(model, master), aborting_hook{&worker_fails});
+  sw::monitored_session chief(options_on(held()), chief_of(model, master), aborting_hook{&chief_fails});
+  sw::monitored_session worker(options_on(held()), worker_of(model, master), aborting_hook{&worker_fails});
   const auto loop = [&](auto source) {
     auto steps = worker.steps(source);
     auto step = steps.begin();
@@ -182,8 +182,8 @@ TEST_CASE("the chief's own source goes back with the model", "[session][master]"
   sw::test::log_capture log;
   shared_model model;
   bool fails = false;
-  sw::monitored_session chief(settings_on(held()), chief_of(model, master), aborting_hook{&fails});
-  sw::monitored_session worker(settings_on(held()), worker_of(model, master));
+  sw::monitored_session chief(options_on(held()), chief_of(model, master), aborting_hook{&fails});
+  sw::monitored_session worker(options_on(held()), worker_of(model, master));
   std::vector<std::int64_t> batches;
   model.before = [&](std::int64_t batch) { batches.push_back(batch); };
   seekable_batch_source source;
@@ -204,13 +204,13 @@ TEST_CASE("a chief that is closed leaves the model to its workers, and a new one
   sw::test::log_capture log;
   shared_model model;
   std::optional<sw::monitored_session<sw::model_session<shared_model>>> chief;
-  chief.emplace(settings_on(held()), chief_of(model, master));
-  sw::monitored_session worker(settings_on(held()), worker_of(model, master));
+  chief.emplace(options_on(held()), chief_of(model, master));
+  sw::monitored_session worker(options_on(held()), worker_of(model, master));
   chief->run();
   chief->close();
   CHECK(worker.run().count == 2);
-  const sw::monitored_session late(settings_on(held()), worker_of(model, master));
-  chief.emplace(settings_on(held()), chief_of(model, master));  // nothing to restore: the unchanged model, from step 0
+  const sw::monitored_session late(options_on(held()), worker_of(model, master));
+  chief.emplace(options_on(held()), chief_of(model, master));  // nothing to restore: the unchanged model, from step 0
   CHECK(chief->global_step() == 0);
   CHECK(worker.run().count == 3);
   CHECK(worker.global_step() == 1);
@@ -221,21 +221,21 @@ TEST_CASE("sessions over different models cannot share a master", "[session][mas
   shared_model model;
   shared_model other;
   counting_model of_another_type;
-  sw::monitored_session chief(settings_on(held()), chief_of(model, master));
-  CHECK_THROWS_AS(sw::monitored_session(settings_on(held()), worker_of(other, master)), sw::invalid_argument_error);
-  CHECK_THROWS_AS(sw::monitored_session(settings_on(held()), worker_of(of_another_type, master)), sw::invalid_argument_error);
+  sw::monitored_session chief(options_on(held()), chief_of(model, master));
+  CHECK_THROWS_AS(sw::monitored_session(options_on(held()), worker_of(other, master)), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::monitored_session(options_on(held()), worker_of(of_another_type, master)), sw::invalid_argument_error);
   CHECK(sw::sessions_at(master) == 1);
 }
 
 TEST_CASE("steps take turns, and each session sees the values of its own step", "[session][master][threads]") {
   shared_model model;
-  sw::monitored_session chief(settings_on(held()), chief_of(model, master), looking_hook{});
+  sw::monitored_session chief(options_on(held()), chief_of(model, master), looking_hook{});
   constexpr int steps = 300;
   std::atomic<int> messes = 0;
   std::vector<std::jthread> workers;
   for (int i = 0; i < 3; ++i) {
     workers.emplace_back([&] {
-      sw::monitored_session worker(settings_on(held()), worker_of(model, master), looking_hook{});
+      sw::monitored_session worker(options_on(held()), worker_of(model, master), looking_hook{});
       for (int done = 0; done < steps; ++done) { worker.run(); }
       messes += worker.hook<looking_hook>().saw_a_mess;
     });
@@ -251,8 +251,8 @@ TEST_CASE("steps take turns, and each session sees the values of its own step", 
 
 TEST_CASE("steps of a model that says so are done together", "[session][master][threads]") {
   crowd_model model;
-  sw::monitored_session chief(settings_on(held()), chief_of(model, master));
-  sw::monitored_session worker(settings_on(held()), worker_of(model, master));
+  sw::monitored_session chief(options_on(held()), chief_of(model, master));
+  sw::monitored_session worker(options_on(held()), worker_of(model, master));
   {
     const std::jthread beside([&] { worker.run(); });
     chief.run();
@@ -263,8 +263,8 @@ TEST_CASE("steps of a model that says so are done together", "[session][master][
 
 TEST_CASE("no session steps while the state is copied", "[session][master][threads]") {
   shared_model model;
-  sw::monitored_session chief(settings_on(held()), chief_of(model, master));
-  sw::monitored_session worker(settings_on(held()), worker_of(model, master));
+  sw::monitored_session chief(options_on(held()), chief_of(model, master));
+  sw::monitored_session worker(options_on(held()), worker_of(model, master));
   std::jthread beside;
   {
     const auto alone = chief.raw_session().exclusive();

@@ -318,7 +318,7 @@ TEST_CASE("names that are reserved or used twice are refused at construction", "
 TEST_CASE("a stop token of the application stops the loop", "[session]") {
   counting_model model;
   std::stop_source source;
-  sw::monitored_session session(sw::session_settings{.stop_token = source.get_token()}, model);
+  sw::monitored_session session(sw::training_options{.stop_token = source.get_token()}, model);
   for (const auto& step : session.steps()) {
     if (step.value == 2) { source.request_stop(); }
   }

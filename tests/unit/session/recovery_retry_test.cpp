@@ -53,10 +53,10 @@ TEST_CASE("D-2 waits double up to a limit, and each is shortened by a random sha
 TEST_CASE("D-2 a policy that makes no sense is refused, naming what", "[session][retry]") {
   const auto refusal = [](const sw::retry_policy& policy) {
     adding_model model;
-    auto settings = at_once();
-    settings.retry = policy;
+    auto options = at_once();
+    options.retry = policy;
     try {
-      sw::monitored_session session(settings, model);
+      sw::monitored_session session(options, model);
     } catch (const sw::invalid_argument_error& refused) { return std::string(refused.what()); }
     return std::string();
   };
@@ -102,9 +102,9 @@ TEST_CASE("D-2 after the last attempt the last failure is thrown; all were repor
   adding_model model;
   std::atomic<int> calls = 0;
   model.before = always_failing{&calls};
-  auto settings = at_once();
-  settings.retry.max_attempts = 3;
-  sw::monitored_session session(settings, model, attempts_hook{});
+  auto options = at_once();
+  options.retry.max_attempts = 3;
+  sw::monitored_session session(options, model, attempts_hook{});
   CHECK_THROWS_WITH(session.run(std::int64_t{1}), ContainsSubstring("failure 4"));
   CHECK(session.hook<attempts_hook>().attempts == std::vector<int>{1, 2, 3, 4});
   CHECK(session.hook<attempts_hook>().failures.size() == 4);
@@ -127,22 +127,22 @@ TEST_CASE("D-2 a first creation gives up, too, and throws the last failure", "[s
   int tries = 0;
   const auto never_ready = std::make_shared<sw::scaffold<adding_model>>(
       sw::scaffold_options<adding_model>{.init_op = [&](adding_model&) { throw sw::unavailable_error("try " + std::to_string(++tries)); }});
-  auto settings = at_once();
-  settings.retry.max_attempts = 4;
-  CHECK_THROWS_WITH(sw::monitored_session(settings, sw::chief_session_creator(model, never_ready)), ContainsSubstring("try 5"));
+  auto options = at_once();
+  options.retry.max_attempts = 4;
+  CHECK_THROWS_WITH(sw::monitored_session(options, sw::chief_session_creator(model, never_ready)), ContainsSubstring("try 5"));
 }
 
 TEST_CASE("D-2 only a step that was not done before is progress", "[session][retry]") {
   sw::test::log_capture log;
   adding_model model;
-  auto settings = at_once();
-  settings.retry.max_attempts = 2;
+  auto options = at_once();
+  options.retry.max_attempts = 2;
   std::vector<std::int64_t> seen;
   counting_source source;
 
   model.before = failing_batches{{1, 2, 3, 4, 5, 5}, &seen};  // more failures than attempts, but with new steps between them
   {
-    sw::monitored_session session(settings, model, sw::stop_at_step_hook{{.last_step = 6}});
+    sw::monitored_session session(options, model, sw::stop_at_step_hook{{.last_step = 6}});
     for ([[maybe_unused]] const auto& step : session.steps(source)) {}
     CHECK(session.global_step() == 6);
     CHECK(model.sum == 21);
@@ -153,7 +153,7 @@ TEST_CASE("D-2 only a step that was not done before is progress", "[session][ret
   seen.clear();
   other.before = failing_batches{{3, 3, 3, 3, 3}, &seen};
   counting_source again;
-  sw::monitored_session session(settings, other);
+  sw::monitored_session session(options, other);
   CHECK_THROWS_AS(
       [&] {
         for ([[maybe_unused]] const auto& step : session.steps(again)) {}

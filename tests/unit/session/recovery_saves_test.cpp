@@ -74,7 +74,7 @@ TEST_CASE("REC-10 a save under way is finished before the session is restored, a
 TEST_CASE("a save that does not end in the grace period ends the call; the next one recovers", "[session][recovery]") {
   sw::test::log_capture log;
   gated_rig rig;
-  rig.settings.stop_grace_period = 30s;
+  rig.setup.options.stop_grace_period_secs = 30s;
   auto session = rig.start_saving_every(1);
   wait_for_saves(session);
   rig.gate->close();
@@ -128,18 +128,18 @@ TEST_CASE("D-4 damage met in a recovery means the checkpoint before it", "[sessi
 TEST_CASE("the copy of the start is let go once a checkpoint takes its place", "[session][recovery]") {
   sw::test::log_capture log;
   recovery_rig rig;
-  rig.settings.restores_what_it_saves = GENERATE(true, false);
+  rig.setup.restores_what_it_saves = GENERATE(true, false);
   bool is_hidden = false;
   auto saver = rig.saver_hook(1);
-  auto settings = rig.settings;
-  settings.find_checkpoint = [&is_hidden, find = saver.checkpoint_finder()] { return is_hidden ? std::nullopt : find(); };
-  sw::monitored_session session(settings, rig.model, std::move(saver));
+  auto setup = rig.setup;
+  setup.find_checkpoint = [&is_hidden, find = saver.checkpoint_finder()] { return is_hidden ? std::nullopt : find(); };
+  sw::monitored_session session(setup, rig.model, std::move(saver));
   run_until(session, 1);
   wait_for_saves(session);
   run_until(session, 2);
   is_hidden = true;
   rig.model.before = failing_batches{{3}};
-  if (rig.settings.restores_what_it_saves) {
+  if (rig.setup.restores_what_it_saves) {
     CHECK_THROWS_WITH(session.run(std::int64_t{3}), ContainsSubstring("its initial state was not kept"));
   } else {
     CHECK(session.run(std::int64_t{3}).loss == 3);
@@ -150,15 +150,15 @@ TEST_CASE("a session that cannot be made anew is closed like any other: its dire
           "[session][recovery]") {
   sw::test::log_capture log;
   recovery_rig rig;
-  rig.settings.retry.max_attempts = 2;
+  rig.setup.options.retry.max_attempts = 2;
   auto saver = rig.saver_hook(2);
   bool is_away = false;
-  auto settings = rig.settings;
-  settings.find_checkpoint = [&is_away, find = saver.checkpoint_finder()] {
+  auto setup = rig.setup;
+  setup.find_checkpoint = [&is_away, find = saver.checkpoint_finder()] {
     if (is_away) { throw sw::unavailable_error("the disk is away"); }
     return find();
   };
-  sw::monitored_session session(settings, rig.model, std::move(saver));
+  sw::monitored_session session(setup, rig.model, std::move(saver));
   run_until(session, 3);
   rig.model.before = failing_batches{{4}};
   is_away = true;

@@ -161,7 +161,7 @@ TEST_CASE("a source that cannot seek is an error after a step was lost, or conti
   recovery_rig rig;
   rig.model.before = failing_batches{{4}};
   const bool skips = GENERATE(false, true);
-  if (skips) { rig.settings.on_unseekable = sw::unseekable_policy::skip; }
+  if (skips) { rig.setup.options.on_unseekable = sw::unseekable_policy::skip; }
   auto session = rig.start_saving_every(2);
   blind_source source;
   travelled seen;
@@ -286,7 +286,7 @@ TEST_CASE("a batch after the other is left out, as often as the policy has attem
   recovery_rig rig;
   std::vector<std::int64_t> tried;
   rig.model.before = failing_batches{{}, &tried};
-  rig.settings.retry.max_attempts = 3;
+  rig.setup.options.retry.max_attempts = 3;
   auto session = rig.start_saving_every(1, picky_hook{3, 99});
   counting_source source;
   CHECK_THROWS_WITH(travel(session, source, 9), ContainsSubstring("nothing is good enough"));
@@ -361,7 +361,7 @@ TEST_CASE("an answer that fails is a failure of the recovery; one that may pass 
 TEST_CASE("a session that does not recover throws what a hook asked to roll back for", "[session][rollback]") {
   recovery_rig rig;
   sw::test::log_capture log;
-  rig.settings.recover = false;
+  rig.setup.options.retry.max_attempts = 0;
   auto session = rig.start_saving_every(1, rollback_hook{.at = 2, .asked = {.why = "bad"}});
   session.run(std::int64_t{1});
   CHECK_THROWS_WITH(session.run(std::int64_t{2}), ContainsSubstring("rolling back: bad"));

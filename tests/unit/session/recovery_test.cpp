@@ -211,12 +211,12 @@ TEST_CASE("REC-3 REC-5 a first creation that is tried again starts from the chec
   adding_model again;
   story_type story;
   telling_scaffold scaffold{story, where};
-  auto settings = rig.settings;
-  settings.find_checkpoint = [&, fails = where == "find"]() mutable {
+  auto setup = rig.setup;
+  setup.find_checkpoint = [&, fails = where == "find"]() mutable {
     if (std::exchange(fails, false)) { throw sw::unavailable_error("the directory is not mounted yet"); }
     return sw::find_newest_whole(rig.directory.path());
   };
-  sw::monitored_session session(settings, sw::chief_session_creator(again, scaffold.make()), attempts_hook{}, tripping_hook{where});
+  sw::monitored_session session(setup, sw::chief_session_creator(again, scaffold.make()), attempts_hook{}, tripping_hook{where});
   CHECK(session.global_step() == 1);
   CHECK(again.sum == 5);
   CHECK(session.restored_from());
@@ -243,9 +243,9 @@ TEST_CASE("REC-6 REC-7 a recovery repeats some of the work of the first creation
     throw sw::out_of_range_error("once a session");
   };
   const auto runner = std::make_shared<sw::queue_runner>(queue, std::vector{sw::enqueue_op{"fill", fill}});
-  auto settings = at_once();
-  settings.queue_runners = {runner};
-  sw::monitored_session session(settings, sw::chief_session_creator(model, finalized), recording_hook{&story, "a "},
+  auto options = at_once();
+  options.queue_runners = {runner};
+  sw::monitored_session session(options, sw::chief_session_creator(model, finalized), recording_hook{&story, "a "},
                                 recording_hook{&story, "b "}, coordinator_hook{});
   const story_type creation = {"init_op", "init_fn", "local_init_op", "ready_op", "a create 0", "b create 0"};
   auto expected = creation;
@@ -304,9 +304,9 @@ TEST_CASE("REC-9 without a kept state and a function that initialises, the error
   sw::test::log_capture log;
   adding_model model;
   fail_at(model, {1});
-  auto settings = at_once();
-  settings.keep_initial_state = false;
-  sw::monitored_session session(settings, model);
+  auto options = at_once();
+  options.keep_initial_state = false;
+  sw::monitored_session session(options, model);
   CHECK_THROWS_WITH(session.run(std::int64_t{1}),
                     ContainsSubstring("Model is not initialized and no init_op or init_fn or local_init_op was given"));
   CHECK(session.should_stop());
@@ -341,11 +341,9 @@ TEST_CASE("REC-11 hooks see repeated steps, and the state has them once", "[sess
 TEST_CASE("recovery can be switched off: failures are the caller's, and the session stays usable", "[session][recovery]") {
   adding_model model;
   fail_at(model, {2});
-  const bool has_attempts = GENERATE(false, true);
-  auto settings = at_once();
-  settings.recover = has_attempts;
-  if (has_attempts) { settings.retry.max_attempts = 0; }
-  sw::monitored_session session(settings, model);
+  auto options = at_once();
+  options.retry.max_attempts = 0;
+  sw::monitored_session session(options, model);
   session.run(std::int64_t{1});
   CHECK_THROWS_AS(session.run(std::int64_t{2}), sw::aborted_error);
   CHECK_FALSE(session.should_stop());

@@ -143,10 +143,10 @@ TEST_CASE("WRAP-5 when a run fails, a thread's failure that may pass is the root
 TEST_CASE("WRAP-5 without recovery, the failure of the thread is thrown", "[session][recovery]") {
   sw::test::log_capture log;
   adding_model model;
-  auto settings = at_once();
-  settings.recover = false;
+  auto options = at_once();
+  options.retry.max_attempts = 0;
   model.before = failing<sw::out_of_range_error>(1, "the queue is closed");
-  sw::monitored_session session(settings, model, coordinator_hook{});
+  sw::monitored_session session(options, model, coordinator_hook{});
   report(session, failed_with<sw::unavailable_error>(gone));
   CHECK_THROWS_WITH(session.run(std::int64_t{5}), ContainsSubstring(gone));
   CHECK(session.hook<coordinator_hook>().creations == 1);
@@ -159,9 +159,9 @@ TEST_CASE("WRAP-5 the root is thrown, too, where the arguments of a run are used
   };
   sw::test::log_capture log;
   eating_model model;
-  auto settings = at_once();
-  settings.recover = GENERATE(true, false);
-  sw::monitored_session session(settings, model, coordinator_hook{});
+  auto options = at_once();
+  if (GENERATE(true, false)) { options.retry.max_attempts = 0; }
+  sw::monitored_session session(options, model, coordinator_hook{});
   report(session, failed_with<sw::unavailable_error>(gone));
   CHECK_THROWS_WITH(session.run(std::make_unique<int>(5)), ContainsSubstring(gone));
 }
@@ -235,7 +235,7 @@ TEST_CASE("WRAP-7 CLOSE-12 close requests the threads to stop and waits; a threa
   const auto clock = std::make_shared<sw::manual_clock>();
   const auto may_end = std::make_shared<std::promise<void>>();
   const auto ended = std::make_shared<std::promise<void>>();
-  sw::monitored_session session({.stop_grace_period = 30s, .clock = clock}, model, coordinator_hook{});
+  sw::monitored_session session({.stop_grace_period_secs = 30s, .clock = clock}, model, coordinator_hook{});
   auto& threads = *session.hook<coordinator_hook>().threads;
   threads.start_thread("laggard", [may_end, ended](std::stop_token) {
     may_end->get_future().wait();
@@ -269,10 +269,10 @@ TEST_CASE("WRAP-8 threads are not joined after a run, and a stop that they reque
 TEST_CASE("WRAP-9 the exception that comes out is the very object that was thrown", "[session][recovery]") {
   sw::test::log_capture log;
   const auto thrown = failed_with<sw::aborted_error>("the one and only");
-  const auto same_comes_out = [&](sw::session_settings settings, bool is_loop) {
+  const auto same_comes_out = [&](sw::training_options options, bool is_loop) {
     adding_model model;
     model.before = [&](std::int64_t) { std::rethrow_exception(thrown); };
-    sw::monitored_session session(std::move(settings), model);
+    sw::monitored_session session(std::move(options), model);
     try {
       if (is_loop) {
         for ([[maybe_unused]] const auto& step : session.steps(std::vector<std::int64_t>{1})) {}
@@ -283,7 +283,7 @@ TEST_CASE("WRAP-9 the exception that comes out is the very object that was throw
     return false;
   };
   auto never = at_once();
-  never.recover = false;
+  never.retry.max_attempts = 0;
   for (const bool is_loop : {false, true}) {
     CHECK(same_comes_out(never, is_loop));
     CHECK(same_comes_out(at_once(), is_loop));  // the last failure, after ten attempts

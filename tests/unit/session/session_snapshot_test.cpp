@@ -159,8 +159,8 @@ TEST_CASE("a snapshot of a shared model is taken between the steps of all its se
   log_capture log;
   shared_model model;
   const auto clock = std::make_shared<sw::manual_clock>();
-  sw::monitored_session chief(settings_on(clock), chief_of(model, "local:snapshots"));
-  sw::monitored_session worker(settings_on(clock), worker_of(model, "local:snapshots"));
+  sw::monitored_session chief(options_on(clock), chief_of(model, "local:snapshots"));
+  sw::monitored_session worker(options_on(clock), worker_of(model, "local:snapshots"));
   std::jthread steps([&] {
     for (int i = 0; i < 300; ++i) { worker.run(); }
   });

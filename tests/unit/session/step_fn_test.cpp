@@ -35,7 +35,7 @@ struct stopping_hook {
   void after_run(auto& context, const auto&) { context.request_stop(); }
 };
 
-sw::session_settings at_once() { return {.retry = {.initial_backoff = 0}}; }
+sw::training_options at_once() { return {.retry = {.initial_backoff = 0}}; }
 
 }  // namespace
 

@@ -224,11 +224,11 @@ struct graph_connector {
   }
 };
 
-/// The settings and the hook of a session that saves to `directory`.
+/// The setup and the hook of a session that saves to `directory`.
 struct saving {
   explicit saving(const std::string& directory, std::int64_t every) : hook({.checkpoint_dir = directory, .save_steps = every}) {}
 
-  sw::session_settings settings() const { return {.find_checkpoint = hook.checkpoint_finder(), .restores_what_it_saves = true}; }
+  sw::session_setup setup() const { return {.find_checkpoint = hook.checkpoint_finder(), .restores_what_it_saves = true}; }
   sw::checkpoint_saver_hook hook;
 };
 
@@ -292,8 +292,8 @@ TEST_CASE("a graph trains, is saved by a pull each, and is resumed by a push", "
   {
     graph_process process;
     saving saves(directory.path(), 2);
-    auto settings = saves.settings();
-    sw::monitored_session session(std::move(settings), graph_connector{&process}, std::move(saves.hook),
+    auto setup = saves.setup();
+    sw::monitored_session session(std::move(setup), graph_connector{&process}, std::move(saves.hook),
                                   sw::stop_at_step_hook{{.last_step = 5}});
     for ([[maybe_unused]] const auto& step : session.steps()) {}
     CHECK(process.pulls == 1 + 3);  // initial state; steps 0, 2 and 4
@@ -309,8 +309,8 @@ TEST_CASE("a graph trains, is saved by a pull each, and is resumed by a push", "
 
   graph_process process;
   saving saves(directory.path(), 100);
-  auto settings = saves.settings();
-  sw::monitored_session session(std::move(settings), graph_connector{&process}, std::move(saves.hook),
+  auto setup = saves.setup();
+  sw::monitored_session session(std::move(setup), graph_connector{&process}, std::move(saves.hook),
                                 sw::stop_at_step_hook{{.last_step = 9}});
   CHECK(session.global_step() == 5);
   CHECK(process.pushes == 1);
@@ -327,8 +327,8 @@ TEST_CASE("a graph recovers to its checkpoint, or to the state after its initial
   process.fails_after = 3;
   SECTION("from a checkpoint") {
     saving saves(directory.path(), 2);
-    auto settings = saves.settings();
-    sw::monitored_session session(std::move(settings), graph_connector{&process}, std::move(saves.hook),
+    auto setup = saves.setup();
+    sw::monitored_session session(std::move(setup), graph_connector{&process}, std::move(saves.hook),
                                   sw::stop_at_step_hook{{.last_step = 6}});
     for ([[maybe_unused]] const auto& step : session.steps()) {}
     session.close();
@@ -391,15 +391,15 @@ TEST_CASE("a graph without a global step starts at 0 from a checkpoint without o
     writer.add_strings("note", {}, {&start.note, 1});
     writer.commit();
   }
-  const sw::session_settings settings{.find_checkpoint = [&] { return std::optional(sw::checkpoint_reader(directory / "model.ckpt-0")); }};
+  const sw::session_setup setup{.find_checkpoint = [&] { return std::optional(sw::checkpoint_reader(directory / "model.ckpt-0")); }};
   graph_process process;
-  sw::monitored_session session(settings, graph_connector{.process = &process, .counts_runs = true});
+  sw::monitored_session session(setup, graph_connector{.process = &process, .counts_runs = true});
   CHECK(session.global_step() == 0);
   session.run();
   CHECK(session.global_step() == 1);
   CHECK(process.pull().weight == trained(5).weight);
   graph_process other;
-  CHECK_THROWS_AS(sw::monitored_session(settings, graph_connector{.process = &other}), sw::not_found_error);  // its graph has a step
+  CHECK_THROWS_AS(sw::monitored_session(setup, graph_connector{.process = &other}), sw::not_found_error);  // its graph has a step
 }
 
 TEST_CASE("a warm start pushes what it restored and keeps the rest", "[session][graph]") {
@@ -423,11 +423,11 @@ TEST_CASE("early stopping pushes the best state into the graph at the close", "[
   const test::temporary_directory directory;
   graph_process process;
   saving saves(directory.path(), 100);
-  auto settings = saves.settings();
+  auto setup = saves.setup();
   const auto best = directory / "best";
   constexpr auto greatest = sw::metric_mode::maximize;  // the loss falls in each step, so the first one is best
   sw::monitored_session session(
-      std::move(settings), graph_connector{&process}, std::move(saves.hook),
+      std::move(setup), graph_connector{&process}, std::move(saves.hook),
       sw::best_checkpoint_hook{{.mode = greatest, .directory = best}, "loss:0"},
       sw::early_stopping_hook{{.patience = 2, .mode = greatest, .restore_best = true, .best_directory = best}, "loss:0"});
   for ([[maybe_unused]] const auto& step : session.steps()) {}

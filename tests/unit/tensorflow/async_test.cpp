@@ -52,8 +52,8 @@ TEST_CASE("an awaited step is one run of TensorFlow, on the executor of the step
   asio::io_context loop;
   asio::thread_pool workers(1);
   auto session = sw::monitored_training_session(sw::defer_start(sw::async_options().steps_on(workers.get_executor())), graph,
-                                                sw::training_options<tf::graph>{.checkpoint_dir = directory / "run"},
-                                                sw::nan_tensor_hook{"loss"}, sw::stop_at_step_hook{{.last_step = 10}});
+                                                sw::training_options{.checkpoint_dir = directory / "run"}, sw::nan_tensor_hook{"loss"},
+                                                sw::stop_at_step_hook{{.last_step = 10}});
   auto feeds = sw::data::source(std::vector<tf::named_feed>(20, {"x:0", tf::tensor(std::vector<float>{2})}));
   auto last = asio::co_spawn(loop, last_step_of(session, feeds), asio::use_future);
   loop.run();

@@ -106,9 +106,9 @@ TEST_CASE("a graph of an Estimator continues from its checkpoint", "[tensorflow]
   fs::copy(data + "/tf1_estimator", run_dir);
   auto graph = tf::graph::import_meta_graph(run_dir + "/model.ckpt-10000.meta");
   const auto loss = graph.collection("losses").front();
-  auto session = sw::monitored_training_session(
-      graph, {.checkpoint_dir = run_dir, .save_summaries_steps = 10, .config = one_thread(), .train_op = "training/group_deps"},
-      sw::nan_tensor_hook{loss}, sw::stop_at_step_hook{{.num_steps = 20}});
+  auto session = sw::monitored_training_session(graph, {.checkpoint_dir = run_dir, .save_summaries_steps = 10, .config = one_thread()},
+                                                tf::graph_options{.operations = {.train_op = "training/group_deps"}},
+                                                sw::nan_tensor_hook{loss}, sw::stop_at_step_hook{{.num_steps = 20}});
   CHECK(session.global_step() == 10'000);
   const std::vector<std::vector<tf::named_feed>> batches(100, estimator_feeds());
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
@@ -137,12 +137,14 @@ TEST_CASE("a graph without a global step and a ready operation trains", "[tensor
   REQUIRE_FALSE(train.empty());
   const test::temporary_directory directory;
   {
-    auto session = sw::monitored_training_session(graph, {.checkpoint_dir = directory.path(), .config = one_thread(), .train_op = train});
+    auto session = sw::monitored_training_session(graph, {.checkpoint_dir = directory.path(), .config = one_thread()},
+                                                  tf::graph_options{.operations = {.train_op = train}});
     for (int i = 0; i < 5; ++i) { session.run(sw::target(train), feeds); }
     CHECK(session.global_step() == 5);
     session.close();
   }
-  auto again = sw::monitored_training_session(graph, {.checkpoint_dir = directory.path(), .config = one_thread(), .train_op = train});
+  auto again = sw::monitored_training_session(graph, {.checkpoint_dir = directory.path(), .config = one_thread()},
+                                              tf::graph_options{.operations = {.train_op = train}});
   CHECK(again.global_step() == 5);  // the count is in the checkpoint
 }
 

@@ -156,8 +156,8 @@ TEST_CASE("a session waits for the servers that its graph names, and begins when
   auto graph = placed_graph("/job:late_ps/replica:0/task:0/device:CPU:0");
   std::int64_t done = 0;
   std::jthread training([&] {
-    auto session =
-        sw::monitored_training_session(graph, {.master = master.url(), .clock = clock, .runtime = {.operation_timeout_in_ms = 50}});
+    auto session = sw::monitored_training_session(graph, {.master = master.url(), .clock = clock},
+                                                  tf::graph_options{.runtime = {.operation_timeout_in_ms = 50}});
     session.run();
     done = session.global_step();
     session.close();
@@ -227,7 +227,8 @@ TEST_CASE("a training session whose server does not answer closes with a message
   auto graph = stub_graph();
   const auto before = ::stub_sessions();
   {
-    auto session = sw::monitored_training_session(graph, {.master = stopped.url(), .runtime = {.operation_timeout_in_ms = 50}});
+    auto session =
+        sw::monitored_training_session(graph, {.master = stopped.url()}, tf::graph_options{.runtime = {.operation_timeout_in_ms = 50}});
     session.run();
     stopped.set_answers(false);
     ::stub_block_closing(1);
@@ -245,7 +246,8 @@ TEST_CASE("the preparation of a run by servers ends within twice the time-out, b
   const auto before = ::stub_sessions();
   const auto tensors = ::stub_tensors();
   {
-    auto session = sw::monitored_training_session(graph, {.master = stopped.url(), .runtime = {.operation_timeout_in_ms = 50}});
+    auto session =
+        sw::monitored_training_session(graph, {.master = stopped.url()}, tf::graph_options{.runtime = {.operation_timeout_in_ms = 50}});
     stopped.set_answers(false);
     ::stub_block_runs(1);
     CHECK_THROWS_WITH(session.run(),

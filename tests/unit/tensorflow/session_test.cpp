@@ -49,7 +49,7 @@ namespace tf = stepwell::tensorflow;
 
 namespace {
 
-using options = sw::training_options<tf::graph>;
+using options = sw::training_options;
 
 /// The graph of the stub, imported from a temporary file.
 struct stub_graph {
@@ -390,6 +390,20 @@ TEST_CASE("summaries of a graph need no directory if the session has one", "[ten
   CHECK(test::steps_with_oracle(made.run_dir(), "cost") == std::set<std::int64_t>{1, 2});
 }
 
+TEST_CASE("a session over a graph writes the values of the argument summaries", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_summaries_steps = 2},
+                                                sw::summaries(sw::summary::scalar("cost", tf::typed_fetch<float>("loss:0"))),
+                                                sw::stop_at_step(4));
+  session.run_all();
+  session.close();
+  CHECK(test::steps_with_oracle(made.run_dir(), "cost") == std::set<std::int64_t>{1, 3});
+  CHECK_THROWS_WITH(
+      sw::monitored_training_session(made.graph, {}, sw::summaries(sw::summary::scalar("cost", tf::typed_fetch<float>("loss:0")))),
+      ContainsSubstring("summaries is given, but neither summary_dir nor checkpoint_dir"));
+}
+
 TEST_CASE("transient failures of TensorFlow recover in a new session", "[tensorflow][session]") {
   const test::log_capture quiet;
   stub_graph made;
@@ -545,8 +559,9 @@ TEST_CASE("a .meta file that a killed process did not write is written at the ne
   stub_graph made;
   const auto file = made.run_dir() + "/model.ckpt-2.meta";
   const auto train_to = [&](std::int64_t last, bool save_meta_graph) {
-    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_meta_graph = save_meta_graph},
-                                                  sw::stop_at_step_hook{{.last_step = last}});
+    auto session =
+        sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir()},
+                                       tf::graph_options{.save_meta_graph = save_meta_graph}, sw::stop_at_step_hook{{.last_step = last}});
     for ([[maybe_unused]] const auto& step : session.steps()) {}
     session.close();
   };
@@ -566,7 +581,7 @@ TEST_CASE("a graph without a train operation, or without variables, says so or c
     session.run(sw::target("train_op"));
   }
   SECTION("with a train operation in the options") {
-    auto session = sw::monitored_training_session(made.graph, {.train_op = "train_op"});
+    auto session = sw::monitored_training_session(made.graph, {}, tf::graph_options{.operations = {.train_op = "train_op"}});
     session.run();
     CHECK(session.global_step() == 1);
   }

@@ -240,7 +240,7 @@ TEST_CASE("QR-4 a stop wakes a consumer that waits for a batch", "[session][queu
 TEST_CASE("QR-5 a session steps over a queue until its producers are at their end", "[session][queue_runner]") {
   rig on;
   adding_model model;
-  auto session = sw::monitored_session(sw::session_settings{.clock = on.time}, model);
+  auto session = sw::monitored_session(sw::training_options{.clock = on.time}, model);
   sw::queue_runner runner(on.queue, {sw::enqueue_from(on.queue, one_to_five)});
   runner.create_threads(&session, &on.threads, true);
   std::vector<std::int64_t> batches;

@@ -143,14 +143,16 @@ TEST_CASE("D-33 an awaited training session that is closed writes that its run s
   CHECK(endings() == 1);
 }
 
-TEST_CASE("an awaited training session writes the values of its option summaries", "[training][async][summary]") {
+TEST_CASE("an awaited training session writes the values of its summaries", "[training][async][summary]") {
   const log_capture log;
   async_rig rig;
   auto options = rig.options();
   options.save_summaries_steps = 2;
-  options.summaries = {sw::summary::scalar("loss", &adding_model::result::loss), sw::summary::scalar("sum", &adding_model::sum)};
   counting_source source;
-  auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = 4}});
+  auto session = sw::monitored_training_session(
+      sw::defer_start, rig.model, options,
+      sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss), sw::summary::scalar("sum", &adding_model::sum)),
+      sw::stop_at_step_hook{{.last_step = 4}});
   CHECK(rig.await(last_step_of(session, source)) == 4);
   const auto losses = scalars_in(options.checkpoint_dir, "loss");
   CHECK(losses.size() >= 2);

@@ -66,7 +66,7 @@ void check_overlap() {
   Model model;
   model.background = &background;
   counting_source source;
-  auto session = sw::monitored_training_session(sw::defer_start, model, options_of<Model>(directory, background.pool),
+  auto session = sw::monitored_training_session(sw::defer_start, model, options_of(directory, background.pool),
                                                 sw::stop_at_step_hook{{.last_step = 4}});
   auto done = asio::co_spawn(io, run_all(session, source), asio::use_future);
   io.run();

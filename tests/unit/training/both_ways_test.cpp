@@ -88,7 +88,7 @@ traces traces_of(session_way way) {
   traces all;
   auto counted = data::counter();
   const auto end = train(
-      way, model, sw::training_options<valley_model>{.clock = clock}, counted, 0, ticking_hook{clock, 4s},
+      way, model, sw::training_options{.clock = clock}, counted, 0, ticking_hook{clock, 4s},
       sw::progress_hook{{.line_every = 10, .is_terminal = false, .output = [&](std::string_view text) { all.progress += text; }},
                         &valley_model::result::loss},
       sw::scheduled(&valley_model::rate, sw::schedules::exponential_decay({.initial = 0.5, .decay_steps = 10, .decay_rate = 0.9})),
@@ -136,7 +136,7 @@ decisions decide(session_way way, bool is_beside, std::int64_t killed_at, Model 
     Model other;
     effects seen;
     auto source = shuffled(23, 5);
-    const auto options = saving_in<Model>(directory.path());
+    const auto options = saving_in(directory.path());
     const auto go = [&](const auto& tested) {
       sw::early_stopping_hook stopping{{.patience = 6}, tested.value("loss")};
       const auto note = [&] { add_effects(all, seen); };
@@ -331,9 +331,10 @@ TEST_CASE("another thread reads the metrics of an awaited session, and a sink of
   mixing_model model;
   auto options = saving_in(directory.path());
   options.save_summaries_steps = 10;
-  options.summaries = {sw::summary::scalar("mixed", [](const mixing_model& now) { return loss_of(now); })};
   options.metrics = {std::make_shared<sw::summary::sink_writer>("the test", std::make_unique<keeping_sink>(kept))};
-  auto session = sw::monitored_training_session(sw::defer_start, model, options, sw::stop_at_step(300));
+  auto session = sw::monitored_training_session(
+      sw::defer_start, model, options, sw::summaries(sw::summary::scalar("mixed", [](const mixing_model& now) { return loss_of(now); })),
+      sw::stop_at_step(300));
   auto source = shuffled(23, 5);
   awaited_training<decltype(source)> body{source, 0};
   boost::asio::io_context loop;

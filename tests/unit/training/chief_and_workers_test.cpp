@@ -95,14 +95,14 @@ TEST_CASE("D-3 workers wait until the chief has made the model ready, and are wo
   std::vector<std::jthread> workers;
   for (int i = 0; i < count; ++i) {
     workers.emplace_back([&] {
-      sw::monitored_session worker(settings_on(clock), worker_of(model, master));
+      sw::monitored_session worker(options_on(clock), worker_of(model, master));
       ++joined;
       worker.run();
     });
   }
   REQUIRE(clock->wait_for_pending(count));
   CHECK(joined == 0);
-  sw::monitored_session chief(settings_on(clock), chief_of(model, master));
+  sw::monitored_session chief(options_on(clock), chief_of(model, master));
   workers.clear();
   CHECK(joined == count);
   CHECK(chief.global_step() == count);
@@ -112,8 +112,8 @@ TEST_CASE("a worker cannot roll back, and the error says that the chief can", "[
   sw::test::log_capture log;
   shared_model model;
   const auto clock = std::make_shared<sw::manual_clock>();
-  sw::monitored_session chief(settings_on(clock), chief_of(model, master));
-  sw::monitored_session worker(settings_on(clock), worker_of(model, master), rolls_back{});
+  sw::monitored_session chief(options_on(clock), chief_of(model, master));
+  sw::monitored_session worker(options_on(clock), worker_of(model, master), rolls_back{});
   CHECK_THROWS_WITH(worker.run(), ContainsSubstring("a worker cannot roll back (the loss is bad)") && ContainsSubstring("chief_only"));
   CHECK(worker.metrics().rollbacks == 0);
 }
@@ -122,7 +122,7 @@ TEST_CASE("a worker cannot save the best checkpoints, and says who can", "[train
   const log_capture log;
   shared_model model;
   const auto options = [&](bool is_chief) {
-    return sw::training_options<shared_model>{.master = master, .is_chief = is_chief, .clock = std::make_shared<sw::manual_clock>()};
+    return sw::training_options{.master = master, .is_chief = is_chief, .clock = std::make_shared<sw::manual_clock>()};
   };
   auto chief = sw::monitored_training_session(model, options(true));
   CHECK_THROWS_WITH(sw::monitored_training_session(model, options(false), sw::best_checkpoint_hook{&shared_model::result::count}),
@@ -172,11 +172,11 @@ TEST_CASE("a chief with busy workers sets its rate between their steps, evaluate
   };
   const auto tested = sw::evaluate_every({.every = 1, .log = false}, count_of, sw::measure("count", [](double value) { return value; }));
   const auto options = [&](bool is_chief) {
-    return sw::training_options<rated_model>{.master = master,
-                                             .is_chief = is_chief,
-                                             .checkpoint_dir = directory.path(),
-                                             .saver = {.sync = false},
-                                             .clock = std::make_shared<sw::manual_clock>()};
+    return sw::training_options{.master = master,
+                                .is_chief = is_chief,
+                                .checkpoint_dir = directory.path(),
+                                .saver = {.sync = false},
+                                .clock = std::make_shared<sw::manual_clock>()};
   };
   auto chief = sw::monitored_training_session(model, options(true), awaits_others_hook{model},
                                               sw::scheduled(rate_of, [](std::int64_t step) { return 1.0 / static_cast<double>(1 + step); }),
@@ -213,7 +213,7 @@ TEST_CASE("SM-10 a worker whose chief does not come gives up in time", "[trainin
   {
     std::jthread worker([&] {
       message = message_of<sw::deadline_exceeded_error>(
-          [&] { const sw::monitored_session session(settings_on(clock), worker_of(model, master, 3)); });
+          [&] { const sw::monitored_session session(options_on(clock), worker_of(model, master, 3)); });
     });
     REQUIRE(clock->wait_for_pending(1));
     clock->advance(3s);
@@ -230,9 +230,9 @@ TEST_CASE("an application that stops ends a worker's wait for its chief", "[trai
   std::string message;
   {
     std::jthread worker([&] {
-      auto settings = settings_on(clock);
-      settings.stop_token = stop.get_token();
-      message = message_of<sw::cancelled_error>([&] { const sw::monitored_session session(settings, worker_of(model, master)); });
+      auto options = options_on(clock);
+      options.stop_token = stop.get_token();
+      message = message_of<sw::cancelled_error>([&] { const sw::monitored_session session(options, worker_of(model, master)); });
     });
     REQUIRE(clock->wait_for_pending(1));
     stop.request_stop();
@@ -256,11 +256,11 @@ TEST_CASE("HOOK-STOP-8 all sessions share the count of steps, and each may overs
   std::vector<std::jthread> workers;
   for (int i = 0; i < count; ++i) {
     workers.emplace_back([&] {
-      sw::monitored_session worker(settings_on(std::make_shared<sw::manual_clock>()), worker_of(model, master), stop_at(last));
+      sw::monitored_session worker(options_on(std::make_shared<sw::manual_clock>()), worker_of(model, master), stop_at(last));
       train(worker);
     });
   }
-  sw::monitored_session chief(settings_on(std::make_shared<sw::manual_clock>()), chief_of(model, master), stop_at(last));
+  sw::monitored_session chief(options_on(std::make_shared<sw::manual_clock>()), chief_of(model, master), stop_at(last));
   train(chief);
   workers.clear();
   CHECK(at_last_step == count + 1);
@@ -281,12 +281,12 @@ TEST_CASE("the chief saves what all have done, and what it restores is whole", "
     std::vector<std::jthread> workers;
     for (int i = 0; i < count; ++i) {
       workers.emplace_back([&] {
-        sw::monitored_session worker(settings_on(std::make_shared<sw::manual_clock>()), worker_of(model, master), stop_at(last));
+        sw::monitored_session worker(options_on(std::make_shared<sw::manual_clock>()), worker_of(model, master), stop_at(last));
         all_there.arrive_and_wait();
         for ([[maybe_unused]] const auto& step : worker.steps()) {}
       });
     }
-    sw::monitored_session chief(settings_on(std::make_shared<sw::manual_clock>()), chief_of(model, master, directory.path()),
+    sw::monitored_session chief(options_on(std::make_shared<sw::manual_clock>()), chief_of(model, master, directory.path()),
                                 saver_in(directory, files), stop_at(last));
     all_there.arrive_and_wait();
     for ([[maybe_unused]] const auto& step : chief.steps()) {}
@@ -311,9 +311,9 @@ TEST_CASE("a chief that returns after a failure continues from its newest checkp
   const auto files = fast_faulty_files();
   shared_model model;
   bool fails = false;
-  sw::monitored_session chief(settings_on(std::make_shared<sw::manual_clock>()), chief_of(model, master, directory.path()),
+  sw::monitored_session chief(options_on(std::make_shared<sw::manual_clock>()), chief_of(model, master, directory.path()),
                               saver_in(directory, files), aborts_when_told{&fails});
-  sw::monitored_session worker(settings_on(std::make_shared<sw::manual_clock>()), worker_of(model, master));
+  sw::monitored_session worker(options_on(std::make_shared<sw::manual_clock>()), worker_of(model, master));
   for (int i = 0; i < 6; ++i) {
     chief.run();
     worker.run();

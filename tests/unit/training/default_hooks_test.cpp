@@ -24,14 +24,15 @@ namespace {
 /// Trains three steps. All outputs for which there is a directory are due in every run, and the clock moves one second a run.
 void run_three(adding_model& model, const std::string& checkpoint_dir, const std::string& summary_dir) {
   const auto clock = std::make_shared<sw::manual_clock>();
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = checkpoint_dir,
-                                                        .save_checkpoint_steps = checkpoint_dir.empty() ? 0 : 1,
-                                                        .save_summaries_steps = 1,
-                                                        .log_step_count_steps = 1,
-                                                        .summary_dir = summary_dir,
-                                                        .summary = [](sw::summary::writer& out, const auto& result, const auto&,
-                                                                      std::int64_t step) { out.add_scalar("loss", result.loss, step); },
-                                                        .clock = clock});
+  auto session = sw::monitored_training_session(model,
+                                                {.checkpoint_dir = checkpoint_dir,
+                                                 .save_checkpoint_steps = checkpoint_dir.empty() ? 0 : 1,
+                                                 .save_summaries_steps = 1,
+                                                 .log_step_count_steps = 1,
+                                                 .summary_dir = summary_dir,
+                                                 .clock = clock},
+                                                sw::summaries([](sw::summary::writer& out, const auto& result, const auto&,
+                                                                 std::int64_t step) { out.add_scalar("loss", result.loss, step); }));
   for (std::int64_t batch = 1; batch <= 3; ++batch) {
     clock->advance(1s);
     session.run(batch);
@@ -80,7 +81,7 @@ TEST_CASE("CREATE-2, D-8 summaries are written every 100 steps, unless one of th
   for (const auto& [steps, secs, steps_become, secs_become] : rows) {
     log_capture log;
     const adding_options said{.save_summaries_steps = steps, .save_summaries_secs = secs, .summary_dir = "anywhere"};
-    const auto made = sw::detail::session_defaults(said).summary_work();
+    const auto made = sw::detail::default_summary_work(said);
     REQUIRE((made != nullptr) == (steps_become || secs_become));
     const bool both = steps.enabled() && secs.enabled();
     CHECK(log.contains(sw::log_level::warning, "both save_summaries_secs and save_summaries_steps") == both);
@@ -93,10 +94,11 @@ TEST_CASE("CREATE-2, D-8 summaries are written every 100 steps, unless one of th
 
 TEST_CASE("a worker may be given metrics and no place for event files, since it writes none", "[training]") {
   const auto file = std::shared_ptr<sw::summary::metric_writer>();
-  const adding_options of_chief{.metrics = {file}};
-  CHECK_THROWS_AS(sw::detail::session_defaults(of_chief), sw::invalid_argument_error);
-  const adding_options of_worker{.master = "local:metrics", .is_chief = false, .metrics = {file}};
-  CHECK_FALSE(sw::detail::session_defaults(of_worker).saver(false).is_on());
+  adding_options of_chief{.metrics = {file}};
+  CHECK_THROWS_AS(sw::detail::complete(of_chief, std::nullopt, false), sw::invalid_argument_error);
+  adding_options of_worker{.master = "local:metrics", .is_chief = false, .metrics = {file}};
+  CHECK_NOTHROW(sw::detail::complete(of_worker, std::nullopt, false));
+  CHECK_FALSE(sw::detail::default_saver_hook(of_worker, false).is_on());
 }
 
 TEST_CASE("CREATE-3 a checkpoint is saved every 600 seconds, unless one of the two periods is given", "[training]") {
@@ -181,16 +183,14 @@ struct sometimes_model {
 
 }  // namespace
 
-TEST_CASE("the option summaries writes values of the result and of the model, without a hook", "[training]") {
+TEST_CASE("the argument summaries writes values of the result and of the model, without a hook", "[training]") {
   const temporary_directory directory;
   sometimes_model model;
   auto session = sw::monitored_training_session(
-      model,
-      {.save_summaries_steps = 2,
-       .summary_dir = directory.path(),
-       .summaries = {sw::summary::scalar("loss", &sometimes_model::result::loss), sw::summary::scalar("weight", &sometimes_model::weight),
-                     sw::summary::scalar("both", [](const auto& result, const auto& m) { return result.loss * m.weight; }),
-                     sw::summary::scalar("error", &sometimes_model::result::error)}});
+      model, {.save_summaries_steps = 2, .summary_dir = directory.path()},
+      sw::summaries(sw::summary::scalar("loss", &sometimes_model::result::loss), sw::summary::scalar("weight", &sometimes_model::weight),
+                    sw::summary::scalar("both", [](const auto& result, const auto& m) { return result.loss * m.weight; }),
+                    sw::summary::scalar("error", &sometimes_model::result::error)));
   for (int i = 0; i < 4; ++i) { session.run(); }
   session.close();
   CHECK(scalars_in(directory.path(), "weight") == std::map<std::int64_t, float>{{1, 1.0f}, {3, 3.0f}});
@@ -202,9 +202,8 @@ TEST_CASE("the option summaries writes values of the result and of the model, wi
 TEST_CASE("summaries that have no value are written by the next run that has one", "[training]") {
   const temporary_directory directory;
   sometimes_model model;
-  auto session = sw::monitored_training_session(model, {.save_summaries_steps = 1000,
-                                                        .summary_dir = directory.path(),
-                                                        .summaries = {sw::summary::scalar("error", &sometimes_model::result::error)}});
+  auto session = sw::monitored_training_session(model, {.save_summaries_steps = 1000, .summary_dir = directory.path()},
+                                                sw::summaries(sw::summary::scalar("error", &sometimes_model::result::error)));
   for (int i = 0; i < 7; ++i) { session.run(); }
   session.close();
   CHECK(scalars_in(directory.path(), "error") == std::map<std::int64_t, float>{{3, 3.0f}});
@@ -212,7 +211,7 @@ TEST_CASE("summaries that have no value are written by the next run that has one
 
 TEST_CASE("summaries need a directory for event files", "[training]") {
   sometimes_model model;
-  CHECK_THROWS_AS(sw::monitored_training_session(model, {.summaries = {sw::summary::scalar("loss", &sometimes_model::result::loss)}}),
+  CHECK_THROWS_AS(sw::monitored_training_session(model, {}, sw::summaries(sw::summary::scalar("loss", &sometimes_model::result::loss))),
                   sw::invalid_argument_error);
 }
 
@@ -263,7 +262,7 @@ TEST_CASE("durable checkpoints and rates are logged with the name of the session
   CHECK(log.contains(sw::log_level::info, " B in "));
 }
 
-TEST_CASE("the option summaries evaluates each value once in a due step", "[training]") {
+TEST_CASE("the argument summaries evaluates each value once in a due step", "[training]") {
   const temporary_directory directory;
   const log_capture log;
   adding_model model;
@@ -273,19 +272,23 @@ TEST_CASE("the option summaries evaluates each value once in a due step", "[trai
   const bool has_function = GENERATE(false, true);
   {
     adding_options options{.save_summaries_steps = 2, .summary_dir = directory.path()};
-    options.summaries = {sw::summary::scalar("missing",
-                                             [&](const adding_model::result&) {
-                                               ++of_missing;
-                                               return std::optional<float>();
-                                             }),
-                         sw::summary::scalar("first", [&](const adding_model::result& result) { return ++of_first, result.loss; }),
-                         sw::summary::scalar("second", [&](const adding_model& of) { return ++of_second, of.sum; })};
+    auto values = sw::summaries(sw::summary::scalar("missing",
+                                                    [&](const adding_model::result&) {
+                                                      ++of_missing;
+                                                      return std::optional<float>();
+                                                    }),
+                                sw::summary::scalar("first", [&](const adding_model::result& result) { return ++of_first, result.loss; }),
+                                sw::summary::scalar("second", [&](const adding_model& of) { return ++of_second, of.sum; }));
+    const auto run = [](auto session) {
+      for (std::int64_t batch = 1; batch <= 4; ++batch) { session.run(batch); }  // due in the steps 1 and 3
+      session.close();
+    };
+    const auto nothing = [](sw::summary::writer&, const auto&, const auto&, std::int64_t) {};
     if (has_function) {
-      options.summary = [](sw::summary::writer&, const auto&, const auto&, std::int64_t) {};
+      run(sw::monitored_training_session(model, options, sw::summaries(nothing), std::move(values)));
+    } else {
+      run(sw::monitored_training_session(model, options, std::move(values)));
     }
-    auto session = sw::monitored_training_session(model, options);
-    for (std::int64_t batch = 1; batch <= 4; ++batch) { session.run(batch); }  // due in the steps 1 and 3
-    session.close();
   }
   CHECK(of_missing == 2);
   CHECK(of_first == 2);

@@ -86,12 +86,12 @@ struct named_rig {
   temporary_directory directory;
   std::shared_ptr<sw::manual_clock> clock = std::make_shared<sw::manual_clock>();
   flat_model model;
-  sw::training_options<flat_model> options = {.name = "trial-7",
-                                              .checkpoint_dir = directory.path(),
-                                              .save_summaries_steps = sw::none,
-                                              .log_step_count_steps = sw::none,
-                                              .retry = {.initial_backoff = 0},
-                                              .clock = clock};
+  sw::training_options options = {.name = "trial-7",
+                                  .checkpoint_dir = directory.path(),
+                                  .save_summaries_steps = sw::none,
+                                  .log_step_count_steps = sw::none,
+                                  .retry = {.initial_backoff = 0},
+                                  .clock = clock};
   std::unique_ptr<log_capture> log = std::make_unique<log_capture>();
 
   /// Trains four more steps, or until the end of `source`.
@@ -149,11 +149,10 @@ TEST_CASE("hooks that log during a run log with the name of the session", "[trai
   }
   SECTION("a summary with values that are not finite") {
     rig.options.save_summaries_steps = 1;
-    rig.options.summary = [](sw::summary::writer& out, const auto&, const auto&, std::int64_t step) {
-      const std::array values = {1.0F, std::numeric_limits<float>::quiet_NaN()};
-      out.add_histogram("weights", values, step);
-    };
-    rig.train_with(blind_source());
+    rig.train_with(blind_source(), sw::summaries([](sw::summary::writer& out, const auto&, const auto&, std::int64_t step) {
+                     const std::array values = {1.0F, std::numeric_limits<float>::quiet_NaN()};
+                     out.add_histogram("weights", values, step);
+                   }));
     rig.check_named(log_level::warning, "1 of the 2 values of histogram weights");
   }
 }
@@ -198,8 +197,7 @@ TEST_CASE("an awaited step logs that its source cannot be rewound with the name 
   awaited_flat_model model;
   model.fails_at = 2;
   blind_source source;
-  const sw::training_options<awaited_flat_model> options{
-      .name = "trial-7", .retry = {.initial_backoff = 0}, .on_unseekable = sw::unseekable_policy::skip};
+  const sw::training_options options{.name = "trial-7", .retry = {.initial_backoff = 0}, .on_unseekable = sw::unseekable_policy::skip};
   train_awaited(model, options, source, 0, sw::stop_at_step(4));
   CHECK(log.contains(log_level::warning, "[trial-7] the state went from step 2 to 0"));
 }

@@ -52,8 +52,7 @@ inline auto squares() {
   return data::parallel_map(data::prefetch(shuffled(23, 5), {.threads = 2, .depth = 3}), square, {.threads = 3, .depth = 5});
 }
 
-template<class Model = mixing_model>
-training_options<Model> saving_in(const std::string& directory, std::int64_t save_steps = 5) {
+inline training_options saving_in(const std::string& directory, std::int64_t save_steps = 5) {
   return {.checkpoint_dir = directory,
           .save_checkpoint_steps = save_steps,
           .log_step_count_steps = none,

@@ -39,8 +39,8 @@ void train(const std::string& directory, const std::function<void()>& between) {
        .save_checkpoint_steps = 2,
        .save_summaries_steps = 1,
        .log_step_count_steps = sw::none,
-       .summaries = {sw::summary::scalar("count", [](const int& count) { return static_cast<double>(count); })},
        .metrics = {std::make_shared<sw::summary::csv_writer>(directory + "/metrics.csv")}},
+      sw::summaries(sw::summary::scalar("count", [](const int& count) { return static_cast<double>(count); })),
       sw::best_checkpoint_hook{[](const int& count) { return static_cast<double>(-count); }}, sw::stop_at_step(6));
   for (const auto& step : session.steps()) {
     if (step.global_step != 3) { continue; }

@@ -90,7 +90,7 @@ TEST_CASE("a profiler without a directory, in a session without one, writes to t
   std::filesystem::current_path(directory.path());
   {
     test::adding_model model;
-    sw::monitored_session session(sw::session_settings{}, model, sw::profiler_hook{{.save_steps = 2}});
+    sw::monitored_session session(sw::training_options{}, model, sw::profiler_hook{{.save_steps = 2}});
     test::run_until(session, 2);
     session.close();
   }

@@ -68,7 +68,7 @@ struct drawing_model {
   }
 };
 
-sw::training_options<drawing_model> options_in(const std::string& directory, std::int64_t save_steps = 5) {
+sw::training_options options_in(const std::string& directory, std::int64_t save_steps = 5) {
   return {.checkpoint_dir = directory,
           .save_checkpoint_steps = save_steps,
           .log_step_count_steps = sw::none,
@@ -86,8 +86,8 @@ struct counting_source {
 };
 
 template<class... Hooks>
-sw::session_metrics train_until(session_way way, drawing_model& model, const sw::training_options<drawing_model>& options,
-                                std::int64_t last_step, Hooks... hooks) {
+sw::session_metrics train_until(session_way way, drawing_model& model, const sw::training_options& options, std::int64_t last_step,
+                                Hooks... hooks) {
   counting_source source;
   return train(way, model, options, source, 0, std::move(hooks)..., sw::stop_at_step(last_step)).metrics;
 }
@@ -233,7 +233,7 @@ TEST_CASE("a hook finds the restored values even if variables() of the model pre
     const auto run = [&](std::int64_t last_step) {
       preparing_model model;
       counting_source source;
-      const sw::training_options<preparing_model> options{.checkpoint_dir = directory.path(), .saver = unsynced_saves()};
+      const sw::training_options options{.checkpoint_dir = directory.path(), .saver = unsynced_saves()};
       train(way, model, options, source, 0, reading_hook{&model}, sw::stop_at_step(last_step));
       return model.rng;
     };

@@ -77,7 +77,7 @@ std::uint64_t train_until(session_way way, const std::string& directory, const M
                           std::int64_t killed_at = 0) {
   Model model;
   auto source = make_source();
-  train(way, model, saving_in<Model>(directory, save_steps), source, killed_at, sw::stop_at_step(last_step));
+  train(way, model, saving_in(directory, save_steps), source, killed_at, sw::stop_at_step(last_step));
   return model.mixed;
 }
 
@@ -301,7 +301,7 @@ TEST_CASE("a shuffled run over mapped records resumes at its batch, and warns if
 TEST_CASE("every metric in a checkpoint has the same value in a new object, and continues in the same way", "[training][metrics]") {
   const auto train_to = [](const std::string& directory, std::uint64_t count) {
     measured_model model;
-    auto session = sw::monitored_training_session(model, saving_in<measured_model>(directory, save_steps));
+    auto session = sw::monitored_training_session(model, saving_in(directory, save_steps));
     const auto restored = model.values();
     session.run_all(data::counter({.count = count}));
     session.close();

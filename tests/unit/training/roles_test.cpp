@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ TEST_CASE("CREATE-6 the creator and the hooks share one scaffold, which has its 
   int summaries = 0;
   auto options = rig.options();
   options.save_summaries_steps = 1;
-  options.scaffold = std::make_shared<sw::scaffold<adding_model>>(sw::scaffold_options<adding_model>{
+  const auto scaffold = std::make_shared<sw::scaffold<adding_model>>(sw::scaffold_options<adding_model>{
       .init_op = [&](adding_model& model) { model.sum = static_cast<float>(100 * ++inits); },
       .summary_op =
           [&](sw::summary::writer& out, const adding_model::result& result, const adding_model&, std::int64_t step) {
@@ -44,8 +45,8 @@ TEST_CASE("CREATE-6 the creator and the hooks share one scaffold, which has its 
             out.add_scalar("loss", result.loss, step);
           },
       .saver = sw::saver_options{.basename = "other.ckpt", .file_system = rig.files, .pool = rig.pool}});
-  auto session = sw::monitored_training_session(rig.model, options);
-  CHECK(options.scaffold->is_finalized());
+  auto session = sw::monitored_training_session(rig.model, options, scaffold);
+  CHECK(scaffold->is_finalized());
   CHECK(session.run(std::int64_t{1}).loss == 101);
   session.close();
   CHECK(inits == 1);
@@ -53,13 +54,12 @@ TEST_CASE("CREATE-6 the creator and the hooks share one scaffold, which has its 
   CHECK(std::filesystem::exists(rig.directory.path() + "/other.ckpt-1.index"));
 }
 
-TEST_CASE("CREATE-6 an option that scaffold and options both give is refused by name", "[training][roles]") {
+TEST_CASE("CREATE-6 a summary function that scaffold and summaries both give is refused by name", "[training][roles]") {
   session_rig rig;
-  auto options = rig.options();
-  options.summary = [](sw::summary::writer&, const adding_model::result&, const adding_model&, std::int64_t) {};
-  options.scaffold = std::make_shared<sw::scaffold<adding_model>>(sw::scaffold_options<adding_model>{.summary_op = options.summary});
-  CHECK_THROWS_WITH(sw::monitored_training_session(rig.model, options),
-                    ContainsSubstring("option summary") && ContainsSubstring("summary_op"));
+  const auto write = [](sw::summary::writer&, const adding_model::result&, const adding_model&, std::int64_t) {};
+  CHECK_THROWS_WITH(
+      sw::monitored_training_session(rig.model, rig.options(), sw::scaffold<adding_model>({.summary_op = write}), sw::summaries(write)),
+      ContainsSubstring("summaries()") && ContainsSubstring("summary_op"));
 }
 
 TEST_CASE("CREATE-7 a worker restores nothing, saves nothing, counts nothing, and runs no hook of the chief", "[training][roles]") {
@@ -81,8 +81,10 @@ TEST_CASE("CREATE-7 a worker restores nothing, saves nothing, counts nothing, an
   worker_options.summary_dir = other.path();
   worker_options.save_summaries_steps = 1;
   worker_options.log_step_count_steps = 1;
-  auto worker =
-      sw::monitored_training_session(rig.model, worker_options, sw::chief_only(named_hook{&story, "chief's"}), named_hook{&story, "all"});
+  auto worker = sw::monitored_training_session(
+      rig.model, worker_options, sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss)),
+      sw::scaffold<adding_model>({.init_op = [](adding_model&) { throw std::logic_error("a worker initialises nothing"); }}),
+      sw::chief_only(named_hook{&story, "chief's"}), named_hook{&story, "all"});
   worker.run(std::int64_t{1});
   CHECK(story == std::vector<std::string>{"all begin", "all 1"});
   worker.close();

@@ -41,8 +41,8 @@ struct rolled_back {
     };
     sw::checkpoint_saver_hook saver(
         {.checkpoint_dir = directory.path(), .save_steps = 2, .saver = {.max_to_keep = sw::none, .sync = false}});
-    sw::session_settings settings{.find_checkpoint = saver.checkpoint_finder(), .retry = {.initial_backoff = 0}, .clock = clock};
-    sw::monitored_session session(std::move(settings), model, std::move(saver), std::move(hooks)...);
+    sw::session_setup setup{.options = {.retry = {.initial_backoff = 0}, .clock = clock}, .find_checkpoint = saver.checkpoint_finder()};
+    sw::monitored_session session(std::move(setup), model, std::move(saver), std::move(hooks)...);
     while (session.global_step() < last && !session.should_stop()) { session.run(session.global_step() + 1); }
     CHECK(session.metrics().recoveries == 1);
     session.close();

@@ -46,7 +46,7 @@ void check(const std::vector<senseless>& table) {
 }
 
 /// Creates a session with these options.
-void train(const sw::training_options<counting_model>& options) {
+void train(const sw::training_options& options) {
   counting_model model;
   auto session = sw::monitored_training_session(model, options);
 }
@@ -268,7 +268,7 @@ TEST_CASE("a value that makes no sense is an error that names the member: sessio
 
 TEST_CASE("an option that needs a directory is an error without one", "[training][senseless_options]") {
   const temporary_directory directory;
-  using options = sw::training_options<counting_model>;
+  using options = sw::training_options;
   const std::vector<std::pair<std::string, std::function<void(options&)>>> of_checkpoints{
       {"save_checkpoint_secs", [](auto& given) { given.save_checkpoint_secs = 60; }},
       {"save_checkpoint_steps", [](auto& given) { given.save_checkpoint_steps = 100; }},
@@ -277,8 +277,7 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
       {"max_to_keep", [](auto& given) { given.max_to_keep = 3; }},
   };
   const std::vector<std::pair<std::string, std::function<void(options&)>>> of_events{
-      {"summaries", [](auto& given) { given.summaries = {sw::summary::scalar("count", &counting_model::count)}; }},
-      {"summary", [](auto& given) { given.summary = [](auto&, const auto&, const auto&, std::int64_t) {}; }},
+      {"metrics", [&](auto& given) { given.metrics = {std::make_shared<sw::summary::csv_writer>(directory / "metrics.csv")}; }},
       {"hparams", [](auto& given) { given.hparams = sw::format::hparam_map{{"rate", 0.1}}; }},
       {"save_summaries_steps", [](auto& given) { given.save_summaries_steps = 100; }},
       {"save_summaries_secs", [](auto& given) { given.save_summaries_secs = 60; }},
@@ -306,6 +305,14 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
     given.summary_dir = path;
     CHECK_NOTHROW(train(given));
   }
+  counting_model model;
+  const auto values = sw::summaries(sw::summary::scalar("count", &counting_model::count));
+  const auto function = sw::summaries([](auto&, const auto&, const auto&, std::int64_t) {});
+  CHECK_THROWS_WITH(sw::monitored_training_session(model, {}, values),
+                    ContainsSubstring("summaries is given, but neither summary_dir nor"));
+  CHECK_THROWS_WITH(sw::monitored_training_session(model, {}, function),
+                    ContainsSubstring("summaries is given, but neither summary_dir nor"));
+  CHECK_NOTHROW(sw::monitored_training_session(model, {.summary_dir = path}, values, function));
   options off{.save_checkpoint_secs = sw::none, .save_checkpoint_steps = 0, .log_step_count_steps = sw::none, .max_to_keep = sw::none};
   CHECK_NOTHROW(train(off));
   off = {.master = "local:a worker without directories", .is_chief = false, .save_checkpoint_steps = 100, .max_wait_secs = 0};

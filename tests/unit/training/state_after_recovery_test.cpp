@@ -75,7 +75,7 @@ struct growing_model {
   }
 };
 
-sw::training_options<growing_model> options_in(const std::string& directory, std::int64_t save_steps) {
+sw::training_options options_in(const std::string& directory, std::int64_t save_steps) {
   return {.checkpoint_dir = directory,
           .save_checkpoint_steps = save_steps,
           .log_step_count_steps = sw::none,
@@ -107,7 +107,7 @@ void with_all_hooks(growing_model& model, std::int64_t last_step, const Use& use
       sw::stop_at_step(last_step));
 }
 
-void train_with_all(session_way way, growing_model& model, const sw::training_options<growing_model>& options, std::int64_t last_step) {
+void train_with_all(session_way way, growing_model& model, const sw::training_options& options, std::int64_t last_step) {
   with_all_hooks(model, last_step, [&](auto& source, auto... hooks) { train(way, model, options, source, 0, std::move(hooks)...); });
 }
 
@@ -199,10 +199,10 @@ TEST_CASE("a recovery without a checkpoint begins anew, with and without a copy 
     options.save_checkpoint_steps = sw::none;
     options.keep_initial_state = keeps_copy;
     const auto init = [](growing_model& of) { of = {.failing = std::move(of.failing)}; };
-    options.scaffold = std::make_shared<sw::scaffold<growing_model>>(sw::scaffold_options<growing_model>{.init_op = init});
+    const auto scaffold = std::make_shared<sw::scaffold<growing_model>>(sw::scaffold_options<growing_model>{.init_op = init});
     std::map<std::string, std::string> state;
     with_all_hooks(model, 20, [&](auto& source, auto... hooks) {
-      auto session = sw::monitored_training_session(model, options, std::move(hooks)...);
+      auto session = sw::monitored_training_session(model, options, scaffold, std::move(hooks)...);
       for ([[maybe_unused]] const auto& step : session.steps(source)) {}
       const auto taken = session.snapshot();
       for (const auto& entry : taken.entries()) { state[std::string(entry.name)] = text_of(entry.bytes, entry.strings); }

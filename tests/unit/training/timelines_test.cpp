@@ -43,11 +43,10 @@ struct timeline {
             .save_checkpoint_steps = save_steps,
             .save_summaries_steps = 1,
             .max_to_keep = sw::none,
-            .summary = [](sw::summary::writer& out, const auto& result, const auto&,
-                          std::int64_t step) { out.add_scalar("loss", result.loss, step); },
             .saver = {.sync = false},
             .clock = clock};
   }
+  static auto losses() { return sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss)); }
   [[nodiscard]] steps on_disk() const { return steps_on_disk(directory); }
   [[nodiscard]] std::string checkpoint(std::int64_t step) const { return directory.path() + "/model.ckpt-" + std::to_string(step); }
   [[nodiscard]] notes noted(session_status kind) const { return notes_in(directory.path(), kind); }
@@ -108,7 +107,7 @@ void run_to(auto& session, std::int64_t last) {
 TEST_CASE("TL-1 a fresh chief: a save at the start, at each due step, none twice; START at the first step", "[training][timeline]") {
   timeline line;
   adding_model model;
-  auto session = sw::monitored_training_session(model, line.options(2), recording_hook{&line.story});
+  auto session = sw::monitored_training_session(model, line.options(2), line.losses(), recording_hook{&line.story});
   settle(session);
   CHECK(line.story == story_type{"begin", "create 0"});
   CHECK(line.on_disk() == steps{0});
@@ -138,12 +137,12 @@ TEST_CASE("TL-2 D-5 a resumed run: what was restored is not written again; START
   timeline line;
   {
     adding_model model;
-    auto session = sw::monitored_training_session(model, line.options(2));
+    auto session = sw::monitored_training_session(model, line.options(2), line.losses());
     run_to(session, 2);
     session.close();
   }
   adding_model model;
-  auto session = sw::monitored_training_session(model, line.options(2), recording_hook{&line.story});
+  auto session = sw::monitored_training_session(model, line.options(2), line.losses(), recording_hook{&line.story});
   settle(session);
   CHECK(line.story == story_type{"begin", "create 2"});
   CHECK(session.restored_from() == line.checkpoint(2));
@@ -160,7 +159,7 @@ TEST_CASE("TL-3 D-5 an abort in a before_run with a save at every step: the same
   sw::test::log_capture log;
   timeline line;
   adding_model model;
-  auto session = sw::monitored_training_session(model, line.options(1), recording_hook{&line.story, "a "}, aborting_hook{3},
+  auto session = sw::monitored_training_session(model, line.options(1), line.losses(), recording_hook{&line.story, "a "}, aborting_hook{3},
                                                 recording_hook{&line.story, "b "});
   run_to(session, 2);
   settle(session);
@@ -185,7 +184,7 @@ TEST_CASE("TL-3 D-5 steps that are rolled back are marked, so that viewers drop 
   sw::test::log_capture log;
   timeline line;
   adding_model model;
-  auto session = sw::monitored_training_session(model, line.options(3), recording_hook{&line.story}, aborting_hook{6});
+  auto session = sw::monitored_training_session(model, line.options(3), line.losses(), recording_hook{&line.story}, aborting_hook{6});
   named_source source;
   for (const auto& step : session.steps(source)) {
     if (step.global_step == 5) { break; }
@@ -215,7 +214,7 @@ TEST_CASE("TL-4 a thread reports a failure that will not pass: the loop ends, ho
   sw::test::log_capture log;
   timeline line;
   adding_model model;
-  auto session = sw::monitored_training_session(model, line.options(100), recording_hook{&line.story}, coordinator_hook{});
+  auto session = sw::monitored_training_session(model, line.options(100), line.losses(), recording_hook{&line.story}, coordinator_hook{});
   const auto body = [&](auto& inner) {
     inner.run(std::int64_t{1});
     inner.template hook<coordinator_hook>().threads->request_stop(std::make_exception_ptr(std::runtime_error("a thread's")));
@@ -231,7 +230,7 @@ TEST_CASE("TL-5 a thread reports Aborted: the loop continues, and its next run i
   sw::test::log_capture log;
   timeline line;
   adding_model model;
-  auto session = sw::monitored_training_session(model, line.options(1), recording_hook{&line.story}, coordinator_hook{});
+  auto session = sw::monitored_training_session(model, line.options(1), line.losses(), recording_hook{&line.story}, coordinator_hook{});
   run_to(session, 1);
   session.hook<coordinator_hook>().threads->request_stop(std::make_exception_ptr(sw::aborted_error("a thread's")));
   CHECK_NOTHROW(run_to(session, 2));
@@ -253,7 +252,7 @@ TEST_CASE("TL-6 the end of the input: no after_run, a quiet end, hooks end, the 
   adding_model model;
   const bool is_run = GENERATE(true, false);
   {
-    auto session = sw::monitored_training_session(model, line.options(100), recording_hook{&line.story});
+    auto session = sw::monitored_training_session(model, line.options(100), line.losses(), recording_hook{&line.story});
     if (is_run) {
       model.before = [](std::int64_t batch) {
         if (batch == 3) { throw sw::out_of_range_error("no more"); }
@@ -282,13 +281,13 @@ TEST_CASE("TL-7 user code throws: no end, no last checkpoint; the session is clo
     throw std::runtime_error("the user's");
   };
   if (is_with) {
-    auto session = sw::monitored_training_session(model, line.options(2), recording_hook{&line.story});
+    auto session = sw::monitored_training_session(model, line.options(2), line.losses(), recording_hook{&line.story});
     CHECK_THROWS_WITH(sw::with(session, body), "the user's");
     CHECK(session.should_stop());
     CHECK(session.stop_reason().text == "the user's");
   } else {
     const auto unguarded = [&] {
-      auto session = sw::monitored_training_session(model, line.options(2), recording_hook{&line.story});
+      auto session = sw::monitored_training_session(model, line.options(2), line.losses(), recording_hook{&line.story});
       body(session);
     };
     CHECK_THROWS_WITH(unguarded(), "the user's");
@@ -298,7 +297,7 @@ TEST_CASE("TL-7 user code throws: no end, no last checkpoint; the session is clo
   CHECK(line.on_disk() == steps{0, 2});
   CHECK(line.curve() == true_curve(3));  // no written value is lost
   adding_model again;
-  auto next = sw::monitored_training_session(again, line.options(2));  // the directory is available
+  auto next = sw::monitored_training_session(again, line.options(2), line.losses());  // the directory is available
   CHECK(next.global_step() == 2);
 }
 
@@ -306,8 +305,8 @@ TEST_CASE("TL-2 D-6 a run resumed at its end does no step, and marks none", "[tr
   timeline line;
   adding_model model;
   for (int run = 0; run < 2; ++run) {
-    auto session =
-        sw::monitored_training_session(model, line.options(2), recording_hook{&line.story}, sw::stop_at_step_hook{{.last_step = 2}});
+    auto session = sw::monitored_training_session(model, line.options(2), line.losses(), recording_hook{&line.story},
+                                                  sw::stop_at_step_hook{{.last_step = 2}});
     while (!session.should_stop()) { session.run(session.global_step() + 1); }
     session.close();
   }

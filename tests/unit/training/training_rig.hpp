@@ -48,7 +48,7 @@ inline std::vector<std::int64_t> steps_on_disk(const temporary_directory& direct
   return steps;
 }
 
-using adding_options = training_options<adding_model>;
+using adding_options = training_options;
 
 inline void train_until(adding_model& model, const std::string& directory, std::int64_t last_step) {
   auto session = monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2},

@@ -74,8 +74,7 @@ TEST_CASE("a step computes while the snapshot of its boundary is copied", "[trai
     if (batch == 2) { background.stop(); }
     if (batch == 3) { fence.wait(), background.go(); }  // copies everything itself
   };
-  auto session =
-      sw::monitored_training_session(model, options_of<fenced_model>(directory, background.pool), sw::stop_at_step_hook{{.last_step = 4}});
+  auto session = sw::monitored_training_session(model, options_of(directory, background.pool), sw::stop_at_step_hook{{.last_step = 4}});
   run_all(session);
   CHECK(was_pending == std::vector<bool>{false, false, true, false});
   for (const std::int64_t step : {0, 2, 4}) { CHECK(saved_at(directory, step) == values_after(step)); }
@@ -92,7 +91,7 @@ TEST_CASE("a step that does not wait at its fence waits at its end", "[training]
     if (batch == 2) { background.stop(); }
     if (batch == 4) { background.go(); }
   };
-  auto options = options_of<fenced_model>(directory, background.pool);
+  auto options = options_of(directory, background.pool);
   options.check_update_fence = false;
   auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 4}});
   run_all(session);
@@ -108,7 +107,7 @@ TEST_CASE("a step that changes a variable before its fence is found in the check
     if (batch == 3) { model.weights[7] = 0; }
   };
   const auto run = [&](std::optional<bool> checks) {
-    auto options = options_of<fenced_model>(directory, background.pool);
+    auto options = options_of(directory, background.pool);
     options.check_update_fence = checks;
     auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 4}});
     run_all(session);
@@ -125,7 +124,7 @@ TEST_CASE("by default, the first checkpoint that is copied during a step is chec
   model.forward = [&, bad_batch = bad_batch](std::int64_t batch, sw::update_fence&) {
     if (batch == bad_batch) { model.weights[7] = 0; }
   };
-  auto options = options_of<fenced_model>(directory, background.pool);  // saves every second step
+  auto options = options_of(directory, background.pool);  // saves every second step
   options.check_update_fence = std::nullopt;
   auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 36}});
   if (is_found) {
@@ -148,8 +147,7 @@ TEST_CASE("a step that fails before its fence is repeated from a whole checkpoin
     background.go();
     throw sw::aborted_error("a device was lost");
   };
-  auto session =
-      sw::monitored_training_session(model, options_of<fenced_model>(directory, background.pool), sw::stop_at_step_hook{{.last_step = 5}});
+  auto session = sw::monitored_training_session(model, options_of(directory, background.pool), sw::stop_at_step_hook{{.last_step = 5}});
   run_all(session);
   CHECK(has_failed);
   CHECK(model == values_after(5));
@@ -160,7 +158,7 @@ TEST_CASE("a feed to the model waits until the snapshot is copied", "[training][
   const temporary_directory directory;
   held_pool background;
   fenced_model model;
-  auto session = sw::monitored_training_session(model, options_of<fenced_model>(directory, background.pool));
+  auto session = sw::monitored_training_session(model, options_of(directory, background.pool));
   session.run(std::int64_t{1});
   background.stop();
   session.run(std::int64_t{2});
@@ -179,7 +177,7 @@ TEST_CASE("a session that is destroyed while a snapshot is copied leaves the mod
   held_pool background;
   {
     fenced_model model;
-    auto options = options_of<fenced_model>(directory, background.pool);
+    auto options = options_of(directory, background.pool);
     options.stop_grace_period_secs = 0;  // does not wait for the disk
     auto session = sw::monitored_training_session(model, options);
     session.run(std::int64_t{1});
@@ -195,7 +193,7 @@ TEST_CASE("the checkpoint at the close, and one that is asked for, are copied be
   const temporary_directory directory;
   held_pool background;
   fenced_model model;
-  auto session = sw::monitored_training_session(model, options_of<fenced_model>(directory, background.pool));
+  auto session = sw::monitored_training_session(model, options_of(directory, background.pool));
   session.run(std::int64_t{1});
   session.checkpoint_now();
   model.weights[0] = -1;
@@ -207,7 +205,7 @@ TEST_CASE("a step that is a template declares that it uses a fence", "[training]
   const temporary_directory directory;
   held_pool background;
   model_with_template model;
-  auto session = sw::monitored_training_session(model, options_of<model_with_template>(directory, background.pool));
+  auto session = sw::monitored_training_session(model, options_of(directory, background.pool));
   session.run(1);
   background.stop();
   session.run(2);
@@ -227,7 +225,7 @@ TEST_CASE("sessions that share a model copy it at once", "[training][fence]") {
     if (batch == 2) { background.stop(); }
     if (batch == 3) { background.go(); }
   };
-  auto options = options_of<fenced_model>(directory, background.pool);
+  auto options = options_of(directory, background.pool);
   options.master = "local:fenced";
   auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 4}});
   run_all(session);

@@ -26,7 +26,7 @@ struct session_facts {
 
   std::shared_ptr<clock> time;
   std::string name = {};             ///< The name of the session, which is in its log messages. May be empty.
-  std::string directory = {};        ///< The directory that hooks use if they are given none. See `session_settings`.
+  std::string directory = {};        ///< The directory that hooks use if they are given none. See `training_options::checkpoint_dir`.
   std::string event_directory = {};  ///< The directory of the session's event files. Empty: the session has none.
   /// Returns the writer of the event files. Null: a writer with default options.
   std::function<std::shared_ptr<summary::writer>()> make_event_writer = nullptr;

@@ -15,9 +15,9 @@ using seconds = std::chrono::duration<double>;
 
 void add_to_mean(std::optional<seconds>& mean, seconds value) { mean = mean ? (*mean + value) / 2 : value; }
 
-}  // namespace
-
-bool uses_budget(std::string_view name, const setting<double>& overhead, const interval_bounds& bounds, const cadence_setting& others) {
+/// Returns true if the overhead is above zero, and therefore selects the interval.
+bool uses_budget(const saves_setting& said) {
+  const auto& [others, name, overhead, bounds] = said;
   if (overhead.given() && !(*overhead.given() >= 0 && *overhead.given() < 1)) {
     throw invalid_argument_error(
         fmt::format("{} is {}; it must be a share of the time, from 0 (off) to less than 1, e.g. 0.02", name, *overhead.given()));
@@ -29,11 +29,21 @@ bool uses_budget(std::string_view name, const setting<double>& overhead, const i
   }
   if (!overhead.enabled()) { return false; }
   const auto refuse_both = [&](std::string_view other) {
-    throw invalid_argument_error(fmt::format("both {} and {} are given; give one of them", name, other));
+    throw invalid_argument_error(fmt::format("both {} and {} are given; give one of them", said.overhead_name, other));
   };
   if (others.secs.enabled()) { refuse_both(others.secs_name); }
   if (others.steps.enabled()) { refuse_both(others.steps_name); }
   return true;
+}
+
+}  // namespace
+
+std::optional<save_schedule> choose_saves(const saves_setting& said, std::optional<cadence> otherwise) {
+  const bool has_budget = uses_budget(said);
+  const auto period = choose_cadence(said.periods, said.overhead.is_default() ? otherwise : std::nullopt);
+  if (has_budget) { return save_schedule{.period = {}, .share = said.overhead.given(), .bounds = said.bounds}; }
+  if (!period) { return std::nullopt; }
+  return save_schedule{.period = *period, .share = std::nullopt, .bounds = said.bounds};
 }
 
 save_budget::save_budget(double share, const interval_bounds& bounds, std::string directory)

@@ -15,11 +15,25 @@
 
 namespace stepwell::detail {
 
-/// Returns true if `overhead` is above zero, and therefore selects the interval.
-/// @errors `invalid_argument_error` if `overhead` is not a share from 0 to 1, if the bounds are negative or contradict each other, or if
-///   a period of `others` is above zero, too; the message names both options.
-[[nodiscard]] bool uses_budget(std::string_view name, const setting<double>& overhead, const interval_bounds& bounds,
-                               const cadence_setting& others);
+/// The options that say when to save, with their names for messages.
+struct saves_setting {
+  cadence_setting periods;
+  std::string_view overhead_name;
+  setting<double> overhead;
+  interval_bounds bounds;
+};
+
+/// When to save: in each `period` or, if there is a `share`, at the interval that keeps the cost of saving within this share of the time.
+struct save_schedule {
+  cadence period;
+  std::optional<double> share;
+  interval_bounds bounds;
+};
+
+/// Returns the schedule that the options select, or nullopt if they switch saving off. If none of them is set, the period is `otherwise`.
+/// @errors `invalid_argument_error` if a period is negative, if the overhead is not a share from 0 to 1, if the bounds are negative or
+///   contradict each other, or if a period and the overhead are both above zero; the message names the options.
+[[nodiscard]] std::optional<save_schedule> choose_saves(const saves_setting& said, std::optional<cadence> otherwise);
 
 /// Measures the cost of each save and chooses the interval to the next one.
 /// The cost has two parts. The stall is the time from the request until the state is copied. The slowdown is the time that the steps
@@ -28,7 +42,7 @@ namespace stepwell::detail {
 /// @threads One thread at a time.
 class save_budget {
 public:
-  /// @pre `uses_budget` returned true for the arguments. `directory` is for log messages.
+  /// @pre `choose_saves` returned the arguments. `directory` is for log messages.
   save_budget(double share, const interval_bounds& bounds, std::string directory);
 
   /// Begins with a session and its clock. Keeps the means of previous sessions, but drops a save in flight.

@@ -90,7 +90,7 @@ public:
       co_return;
     }
     auto named_function = [this, &function] {
-      const log_scope named(core().settings().name);
+      const log_scope named(core().options().name);
       function();
     };
     const auto offloaded_call = coro::make_offloaded_call(named_function);

@@ -197,7 +197,7 @@ public:
   /// Begins the release of the session. The release is reported when two conditions hold. All works of the session have released the files
   /// that they locked. And `end_release` was called, which also happens when the session's parts are destroyed.
   void begin_release() noexcept {
-    const log_scope named(core_->settings().name);
+    const log_scope named(core_->options().name);
     log_failure("while abandoning a session", [this] { core_->requests().works().hold_until_released(unreleased_); });
   }
   void end_release() noexcept { unreleased_.reset(); }

@@ -102,7 +102,7 @@ asio::awaitable<std::optional<step_outcome>> take_once(Async& self, loop_attempt
   decltype(cursor.peek()) batch = nullptr;
   auto look = [&] {
     std::optional<log_scope> named;  // for the messages of a rewind
-    if (cursor.is_ahead()) [[unlikely]] { named.emplace(core.settings().name); }
+    if (cursor.is_ahead()) [[unlikely]] { named.emplace(core.options().name); }
     batch = detail::batch_of_step(core, cursor);
   };
   co_await self.run_on(self.place_of_steps(), look);

@@ -32,7 +32,7 @@ void drive(session_engine& engine, script steps) {
 }
 
 void close_or_log(session_engine& engine) noexcept {
-  const log_scope named(engine.settings().name);
+  const log_scope named(engine.options().name);
   try {
     drive(engine, engine.protocol().close());
   } catch (const std::exception& failure) {

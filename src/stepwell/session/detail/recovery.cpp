@@ -6,7 +6,6 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/random.hpp"
-#include "stepwell/session/session_settings.hpp"
 
 #include <fmt/format.h>
 
@@ -43,8 +42,7 @@ clock::duration backoff_of(const retry_policy& policy, int attempt, std::uint64_
 
 bool is_recoverable(const std::exception_ptr& failure) noexcept { return detail::is_transient(detail::kind_of(failure)); }
 
-recovery::recovery(bool is_on, const retry_policy& policy, boundary_requests& requests)
-    : is_on_(is_on && policy.max_attempts > 0), policy_(policy), requests_(requests) {
+recovery::recovery(const retry_policy& policy, boundary_requests& requests) : policy_(policy), requests_(requests) {
   check_retry_policy(policy);
 }
 

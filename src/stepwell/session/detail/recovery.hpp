@@ -6,7 +6,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/hook/detail/boundary_requests.hpp"
-#include "stepwell/session/session_settings.hpp"
+#include "stepwell/session/training_options.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace stepwell {
 class recovery {
 public:
   /// @errors `invalid_argument_error` for an invalid policy.
-  recovery(bool is_on, const retry_policy& policy, boundary_requests& requests);
+  recovery(const retry_policy& policy, boundary_requests& requests);
 
   /// Returns true if recovery is on and `failure` is transient. @threads Any.
-  [[nodiscard]] bool is_overcome(const std::exception_ptr& failure) const noexcept { return is_on_ && is_recoverable(failure); }
-  [[nodiscard]] bool is_on() const noexcept { return is_on_; }
+  [[nodiscard]] bool is_overcome(const std::exception_ptr& failure) const noexcept { return is_on() && is_recoverable(failure); }
+  [[nodiscard]] bool is_on() const noexcept { return policy_.max_attempts > 0; }
 
   /// Plans one more attempt after `failure`, and returns the time at which it is due. `last_step_done` is the last step done by this
   /// session. Only a step beyond all steps done before the previous failure is progress, because earlier steps are repeated after each
@@ -38,7 +38,6 @@ public:
   [[nodiscard]] std::int64_t total() const noexcept { return total_; }
 
 private:
-  bool is_on_;
   retry_policy policy_;
   boundary_requests& requests_;
   int tries_ = 0;

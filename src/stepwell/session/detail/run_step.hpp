@@ -185,7 +185,7 @@ template<class Batch, class Function>
 template<class Core, class Cursor>
 [[gnu::always_inline]] inline auto batch_of_step(Core& core, Cursor& cursor) {
   if (cursor.is_ahead()) [[unlikely]] {
-    detail::guarded(core, step_stage::boundary, [&] { cursor.rewind(core.starts_at(), core.settings().on_unseekable); });
+    detail::guarded(core, step_stage::boundary, [&] { cursor.rewind(core.starts_at(), core.options().on_unseekable); });
   }
   return detail::guarded(core, step_stage::source, [&] { return cursor.peek(); });
 }
@@ -222,7 +222,7 @@ public:
   void attach() {
     if (cursor_) { return; }
     detail::guarded(core_, step_stage::source,
-                    [this] { cursor_.emplace(core_.positions(), source_, core_.raw().global_step(), core_.settings().on_other_data); });
+                    [this] { cursor_.emplace(core_.positions(), source_, core_.raw().global_step(), core_.options().on_other_data); });
     core_.note_end_of_source(false);
   }
   void detach() noexcept { cursor_.reset(); }

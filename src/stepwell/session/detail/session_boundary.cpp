@@ -40,7 +40,7 @@ void session_engine::process_boundary() {
 /// Processes events of background work, then saves the state if a save is due. A failure of background work does not prevent the save.
 void session_engine::process_requests(const deadline& until) {
   auto& signals = *requests_.signals();
-  if (settings_.restores_what_it_saves && signals.has_checkpoint()) { copy_->drop(); }
+  if (setup_.restores_what_it_saves && signals.has_checkpoint()) { copy_->drop(); }
   detail::error_collector failures;
   if (signals.is_notified()) {
     failures.attempt([&] { requests_.works().process_events(); });
@@ -96,7 +96,7 @@ void session_engine::save_with(boundary_work& work, const boundary_state& state,
 boundary_state session_engine::compose_for_save(bool process_ends) {
   auto state = compose();
   state.is_last = process_ends;
-  const bool keeps_copy = settings_.restores_what_it_saves && settings_.keep_initial_state && recovery_.is_on();
+  const bool keeps_copy = setup_.restores_what_it_saves && detail::keeps_initial_state(options());
   if (keeps_copy && !requests_.signals()->has_checkpoint()) { state.copy = copy_; }
   state.wait_for_records = requests_.works().start_flush();
   if (state_.phase() == detail::session_phase::at_boundary && !process_ends) { state.fence = prepared_fence(); }
@@ -118,9 +118,9 @@ boundary_state session_engine::compose() {
 update_fence* session_engine::prepared_fence() noexcept {
   auto* found = fence();
   if (found == nullptr) { return nullptr; }
-  constexpr unsigned period = 16;  // see `session_settings::check_update_fence`
+  constexpr unsigned period = 16;  // see `training_options::check_update_fence`
   const bool is_turn = fenced_saves_++ % period == 0;
-  found->set_checks(settings_.check_update_fence.value_or(is_turn));
+  found->set_checks(options().check_update_fence.value_or(is_turn));
   return found;
 }
 

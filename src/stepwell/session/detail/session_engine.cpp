@@ -5,10 +5,11 @@
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/hook/detail/run_trace.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/state_names.hpp"
-#include "stepwell/io/file_system.hpp"
+#include "stepwell/summary/writer.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -40,33 +41,51 @@ stop_reason reason_of(const std::exception_ptr& failure, std::optional<errc> kin
   throw failed_precondition_error("Run called even after should_stop requested. Check should_stop() before each run");
 }
 
+/// Returns `given` with absolute directories, a clock, and a function that finds checkpoints if there is a directory.
+session_setup resolved(session_setup&& given) {
+  auto& options = given.options;
+  detail::resolve_directories(options);
+  if (!options.clock) { options.clock = system_clock(); }
+  if (!given.find_checkpoint && !options.checkpoint_dir.empty()) {
+    given.find_checkpoint = [directory = options.checkpoint_dir, basename = options.saver.basename, files = options.saver.file_system] {
+      return open_newest(directory, basename, files);
+    };
+  }
+  return std::move(given);
+}
+
 }  // namespace
 
-session_engine::session_engine(session_settings settings, bool is_given, bool may_trace)
-    : settings_(std::move(settings)), requests_(settings_.clock ? settings_.clock : system_clock()),
-      threads_(requests_.facts().time, {}, settings_.name), is_given_(is_given), may_trace_(may_trace), protocol_(state_, *this),
-      recovery_(settings_.recover, settings_.retry, requests_), search_(settings_.find_checkpoint), state_version_(state_version),
-      on_stop_(settings_.stop_token, stop_for_application{requests_.signals()}) {
-  requests_.facts().name = settings_.name;
-  requests_.facts().directory = value_or_throw(io::absolute_path(settings_.directory));
-  requests_.facts().event_directory = value_or_throw(io::absolute_path(settings_.event_directory));
-  requests_.facts().make_event_writer = settings_.event_writer;
-  positions_.set_resumes(settings_.resumes);
-  positions_.set_log_name(settings_.name);
+session_engine::session_engine(session_setup&& setup, bool is_given, bool may_trace)
+    : setup_(resolved(std::move(setup))), requests_(options().clock), threads_(options().clock, {}, options().name), is_given_(is_given),
+      may_trace_(may_trace), protocol_(state_, *this), recovery_(options().retry, requests_), search_(setup_.find_checkpoint),
+      state_version_(state_version), on_stop_(options().stop_token, stop_for_application{requests_.signals()}) {
+  auto& facts = requests_.facts();
+  facts.name = options().name;
+  facts.directory = options().checkpoint_dir;
+  facts.event_directory = options().summary_dir;
+  facts.make_event_writer = [directory = options().summary_dir, how = detail::event_options(options())] {
+    return summary::writer::shared(directory, how);
+  };
+  positions_.set_resumes(setup_.resumes);
+  positions_.set_log_name(options().name);
   watch_for_end();
 }
 
 session_engine::~session_engine() = default;
 
 void session_engine::watch_for_end() {
-  if (settings_.preemption_grace && settings_.stop_on.empty()) {
+  const auto grace = options().preemption_grace.enabled();
+  detail::refuse_negative("preemption_grace", options().preemption_grace);
+  detail::refuse_negative("stop_grace_period_secs", options().stop_grace_period_secs);
+  if (grace && options().stop_on.empty()) {
     throw invalid_argument_error("preemption_grace is given, but stop_on is empty; add a signal to stop_on, e.g. SIGTERM");
   }
-  requests_.signals()->set_grace_of_process(settings_.preemption_grace);
-  requests_.limits().set_grace_of_stop(settings_.stop_grace_period);
-  if (settings_.stop_on.empty()) { return; }
+  requests_.signals()->set_grace_of_process(grace ? std::optional(detail::as_duration(*grace)) : std::nullopt);
+  requests_.limits().set_grace_of_stop(detail::as_duration(options().stop_grace_period_secs));
+  if (options().stop_on.empty()) { return; }
   end_signals_ = value_or_throw(io::signal_watch::start(
-      settings_.stop_on, [signals = requests_.signals(), time = requests_.facts().time, name = settings_.name](int signal) {
+      options().stop_on, [signals = requests_.signals(), time = requests_.facts().time, name = options().name](int signal) {
         const auto what = "the process was sent " + io::signal_name(signal);
         signals->end_process(what, time->now());
         const log_scope named(name);
@@ -75,7 +94,7 @@ void session_engine::watch_for_end() {
 }
 
 void session_engine::call(piece what, detail::step_attempt* attempt) {
-  const log_scope named(settings_.name);
+  const log_scope named(options().name);
   switch (what) {
     case piece::find_checkpoint: return find_checkpoint();
     case piece::begin_hooks: return begin_hooks();
@@ -106,7 +125,7 @@ stop_reason session_engine::why() const {
 }
 
 void session_engine::check_threads() const {
-  if (!settings_.recover && !is_closed() && threads_.should_stop()) { threads_.raise_requested_exception(); }
+  if (!recovery_.is_on() && !is_closed() && threads_.should_stop()) { threads_.raise_requested_exception(); }
 }
 
 void session_engine::throw_if_closed() const {
@@ -148,7 +167,7 @@ void session_engine::check_copy() const {
 }
 
 void session_engine::on_failure(step_stage stage, std::exception_ptr failure, int attempt) noexcept {
-  const log_scope named(settings_.name);
+  const log_scope named(options().name);
   requests_.drop_saves();
   settle_fence();
   set_failure(stage, failure);
@@ -203,7 +222,7 @@ session_metrics session_engine::metrics() const {
   all.preemption = requests_.limits().plan();
   requests_.works().report(all);
   all.snapshot_bytes += copy_->held_bytes() + initial_.held_bytes();
-  for (const auto& runner : settings_.queue_runners) {
+  for (const auto& runner : options().queue_runners) {
     if (const auto depth = runner->depth()) { all.queue_depths[runner->name()] = *depth; }
   }
   return all;
@@ -212,8 +231,8 @@ session_metrics session_engine::metrics() const {
 // ---- threads
 
 void session_engine::start_runners() {
-  if (settings_.queue_runners.empty()) { return; }
-  start_queue_runners(this, threads_, settings_.queue_runners);
+  if (options().queue_runners.empty()) { return; }
+  start_queue_runners(this, threads_, options().queue_runners);
   // A loop that waits for a queue sees a stop only when the threads stop and close the queue.
   if (!on_own_stop_) { on_own_stop_.emplace(requests_.signals()->stop_token(), stop_for_threads{&threads_}); }
   if (requests_.signals()->stop_requested()) { threads_.request_stop(); }
@@ -445,7 +464,7 @@ void session_engine::finish_close() {
 
 void session_engine::abandon(std::exception_ptr failure) noexcept {
   if (is_closed()) { return; }
-  const log_scope named(settings_.name);
+  const log_scope named(options().name);
   state_.to(session_phase::abandoned);
   if (failure == nullptr ? failure_ == nullptr : failure != failure_) { on_failure(step_stage::boundary, failure); }
   requests_.drop_saves();
@@ -464,7 +483,7 @@ void session_engine::abandon(std::exception_ptr failure) noexcept {
 
 void session_engine::shut_down() noexcept {
   if (state_.phase() > session_phase::ending) { return; }
-  const log_scope named(settings_.name);
+  const log_scope named(options().name);
   state_.to(session_phase::abandoned);
   requests_.end_trace();
   requests_.drop_saves();

@@ -17,7 +17,7 @@
 #include "stepwell/io/detail/signal_watch.hpp"
 #include "stepwell/session/detail/recovery.hpp"
 #include "stepwell/session/detail/session_protocol.hpp"
-#include "stepwell/session/session_settings.hpp"
+#include "stepwell/session/training_options.hpp"
 #include "stepwell/threads/coordinator.hpp"
 #include "stepwell/threads/queue_runner.hpp"
 
@@ -42,7 +42,7 @@ public:
   [[nodiscard]] boundary_requests& requests() noexcept { return requests_; }
   [[nodiscard]] const boundary_requests& requests() const noexcept { return requests_; }
   [[nodiscard]] detail::source_positions& positions() noexcept { return positions_; }
-  [[nodiscard]] const session_settings& settings() const noexcept { return settings_; }
+  [[nodiscard]] const training_options& options() const noexcept { return setup_.options; }
   [[nodiscard]] coordinator& threads() noexcept { return threads_; }
   [[nodiscard]] detail::session_protocol& protocol() noexcept { return protocol_; }
   [[nodiscard]] const detail::session_state& state() const noexcept { return state_; }
@@ -131,7 +131,7 @@ public:
 protected:
   /// Creates the engine. `is_given`: the caller provides the raw session, which is used for all creations. `may_trace`: a hook may request
   /// a trace of a boundary.
-  session_engine(session_settings settings, bool is_given, bool may_trace);
+  session_engine(session_setup&& setup, bool is_given, bool may_trace);
   ~session_engine();
 
   /// Returns true if the boundary has work to do. The caller passes `may_trace` again, as a constant on the fast path.
@@ -143,7 +143,7 @@ protected:
   [[noreturn, gnu::cold]] void roll_back();
 
   detail::owner_process owner_;
-  session_settings settings_;
+  session_setup setup_;
   boundary_requests requests_;
   coordinator threads_;
   detail::session_state state_;

@@ -29,9 +29,9 @@ class session_impl final : public session_engine {
 public:
   using raw_type = Raw;
 
-  session_impl(session_settings settings, std::optional<Raw> raw, detail::raw_maker<Raw> maker, Held... hooks)
-      : session_engine(std::move(settings), raw.has_value(), may_trace()), maker_(std::move(maker)), raw_(std::move(raw)),
-        hooks_(std::move(hooks)...) {}
+  session_impl(session_setup&& setup, detail::raw_origin<Raw>&& origin, Held... hooks)
+      : session_engine(std::move(setup), origin.given.has_value(), may_trace()), maker_(std::move(origin.make)),
+        raw_(std::move(origin.given)), hooks_(std::move(hooks)...) {}
 
   /// Returns true if a hook of this session may request a trace.
   static consteval bool may_trace() { return hook_set<Raw, Held...>::may_trace(); }

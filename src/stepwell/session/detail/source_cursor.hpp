@@ -6,7 +6,7 @@
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/hook/detail/session_facts.hpp"
-#include "stepwell/session/session_settings.hpp"
+#include "stepwell/session/training_options.hpp"
 
 #include <cstdint>
 #include <string>

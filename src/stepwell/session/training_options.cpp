@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/session/training_options.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/io/file_system.hpp"
+
+#include <fmt/format.h>
+
+namespace stepwell {
+
+training_options::operator session_setup() const {
+  const auto refuse = [](std::string_view option, std::string_view instead) {
+    throw invalid_argument_error(fmt::format("monitored_session: {} is given, but {}", option, instead));
+  };
+  for (const auto& all : {detail::options_of_checkpoints(*this), detail::options_of_events(*this)}) {
+    for (const auto& [option, is_given] : all) {
+      if (is_given) { refuse(option, "this session has no default hooks; give it a hook, or use monitored_training_session"); }
+    }
+  }
+  if (!master.empty()) { refuse("master", "this option is for monitored_training_session; give a session creator with a target"); }
+  if (!is_chief) { refuse("is_chief = false", "this option is for monitored_training_session; give a worker_session_creator"); }
+  return {.options = *this};
+}
+
+namespace detail {
+
+std::vector<named_option> options_of_checkpoints(const training_options& options) {
+  return {{"save_checkpoint_secs", options.save_checkpoint_secs.enabled().has_value()},
+          {"save_checkpoint_steps", options.save_checkpoint_steps.enabled().has_value()},
+          {"save_checkpoint_overhead", options.save_checkpoint_overhead.enabled().has_value()},
+          {"checkpoint_listeners", !options.checkpoint_listeners.empty()},
+          {"max_to_keep", options.max_to_keep.enabled().has_value()}};
+}
+
+std::vector<named_option> options_of_events(const training_options& options) {
+  return {{"metrics", !options.metrics.empty()},
+          {"hparams", options.hparams.has_value()},
+          {"save_summaries_steps", options.save_summaries_steps.enabled().has_value()},
+          {"save_summaries_secs", options.save_summaries_secs.enabled().has_value()},
+          {"save_summaries_at_end", options.save_summaries_at_end},
+          {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()}};
+}
+
+void resolve_directories(training_options& options) {
+  if (options.summary_dir.empty()) { options.summary_dir = options.checkpoint_dir; }
+  for (auto* directory : {&options.checkpoint_dir, &options.summary_dir}) {
+    *directory = options.is_chief ? value_or_throw(io::absolute_path(*directory)) : std::string();
+  }
+}
+
+summary::writer_options event_options(const training_options& options) {
+  summary::writer_options made;
+  if (options.saver.file_system) { made.files = options.saver.file_system; }
+  if (options.saver.pool) { made.threads = options.saver.pool; }
+  made.time = options.clock ? options.clock : system_clock();
+  made.metrics = options.metrics;
+  return made;
+}
+
+session_target target_of(const training_options& options) { return {options.master, options.is_chief, options.config}; }
+
+}  // namespace detail
+}  // namespace stepwell

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The options of a session, including the retry policy, and the setup of a session: its options and where its state comes from. The raw
+// session, the hooks, the scaffold and the summaries are not options: they are separate arguments.
+#pragma once
+
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/clock.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/saver.hpp"
+#include "stepwell/creation/session_creation.hpp"
+#include "stepwell/format/events/event.hpp"
+#include "stepwell/summary/writer.hpp"
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace stepwell {
+
+/// Limit of recoveries, and the waits before them: exponential backoff with jitter. TensorFlow, in contrast, retries at once and without a
+/// limit.
+struct retry_policy {
+  /// Maximum number of recoveries in a row without progress. A step is progress if its number is higher than the numbers of all steps done
+  /// before. If the session fails again after the last permitted recovery, this failure is thrown. If `max_attempts` is 0, the session does
+  /// not recover.
+  int max_attempts = 10;
+  /// The wait before the first recovery. Each further wait without progress is `multiplier` times as long, up to `max_backoff`.
+  seconds_value initial_backoff = 0.1;
+  seconds_value max_backoff = 30;  ///< The longest wait.
+  double multiplier = 2;           ///< The factor from one wait to the next, at least 1.
+  /// Each wait is shortened by a random fraction between 0 and `jitter`, so that several sessions do not retry at the same time.
+  double jitter = 0.5;
+  /// Seed of the random fractions by which waits are shortened. Sessions with different seeds have different waits.
+  std::uint64_t seed = 0;
+};
+
+/// Checks `policy`.
+/// @errors `invalid_argument_error` that names the invalid member: a negative number, a multiplier below one, or a jitter above one.
+void check_retry_policy(const retry_policy& policy);
+
+/// Returns the wait before recovery number `attempt`, counted from 1 for the first recovery without progress. `draw` selects the random
+/// fraction; use a different value for each wait of a session.
+[[nodiscard]] clock::duration backoff_of(const retry_policy& policy, int attempt, std::uint64_t draw);
+
+/// Returns true if `failure` is transient, so that a recovery may overcome it: an `aborted_error` or `unavailable_error`.
+/// @see contract REC-1
+[[nodiscard]] bool is_recoverable(const std::exception_ptr& failure) noexcept;
+
+/// The reaction to a source that cannot seek back to the restored position.
+enum class unseekable_policy {
+  fail,  ///< Throw `failed_precondition_error` ("cannot rewind").
+  skip,  ///< Continue from the current position and log a warning. The batches since the restored position are not repeated.
+};
+
+/// The reaction to a source whose data is not that of the checkpoint. A source is recognised by its fingerprint, a short text that
+/// describes its data and that is saved with its position. If the fingerprint has changed, the saved position selects other examples. If a
+/// source with the same fingerprint has another name than in the checkpoint, the source has no saved position.
+enum class other_data_policy {
+  warn,  ///< Log a warning. Continue at the saved position, or where the source is if there is no saved position.
+  fail,  ///< Throw `failed_precondition_error`.
+};
+
+class checkpoint_saver_listener;
+class queue_runner;
+struct session_setup;
+namespace summary {
+class metric_writer;
+}
+
+/// Options of a training session, over a model or over a graph. Every option has a default. Each period has three states: the default, off
+/// (`none` or 0), or a value. The arguments that depend on the type of the model are no options: `scaffold` and `summaries(...)` are given
+/// beside the hooks.
+///
+/// In addition to the model, a session needs memory for copies of the variables. `metrics().snapshot_bytes` reports the bytes that it
+/// holds. The table shows the number of copies in the session of a chief:
+/// | options                                            | copies |
+/// |----------------------------------------------------|--------|
+/// | no `checkpoint_dir`                                | 1 for recovery; 0 with `keep_initial_state = false` or `retry.max_attempts = 0` |
+/// | `checkpoint_dir`, periods between checkpoints off  | as in the first row if there is no checkpoint at the start, otherwise 0 |
+/// | `checkpoint_dir`                                   | 1 for each checkpoint in progress, see `saver.max_staged_bytes`; otherwise 0 |
+///
+/// In the third row, the memory of a copy is freed only if no checkpoint begins within a minute.
+struct training_options {
+  /// The name of the session. Its log messages begin with "[NAME] ", and progress bars display it. May be empty.
+  std::string name = {};
+  /// The master, with which several sessions train one model. If empty, the session has no master. If "local:NAME", this session and all
+  /// other sessions of this process with the same master train one model.
+  std::string master = {};
+  /// True: this session is the chief, which restores, initialises and saves the model, writes summaries, and measures steps per second.
+  /// False: this session is a worker, which waits for the chief and does none of these. A worker needs a `master`.
+  /// @see contract CREATE-7
+  bool is_chief = true;
+  /// Directory from which a chief restores checkpoints and in which it saves them. If empty, nothing is restored or saved. A restore needs
+  /// no memory for a copy of the variables, with one exception: variables of strings and variables on a device are copied through temporary
+  /// memory, one variable at a time.
+  std::string checkpoint_dir = {};
+  /// Periods between checkpoints, in seconds and in steps. If none of `save_checkpoint_secs`, `save_checkpoint_steps` and
+  /// `save_checkpoint_overhead` is set, the period is 600 s. If both periods are above zero, the seconds are used, and a warning is logged.
+  /// A period above zero needs a `checkpoint_dir`.
+  /// If a checkpoint becomes due while other ones are being written, the state is copied, too, or the step waits until there is memory for
+  /// its copy (default of `saver.when_busy`).
+  /// @see decisions D-8, D-35
+  setting<seconds_value> save_checkpoint_secs = {};
+  setting<std::int64_t> save_checkpoint_steps = {};
+  /// Share of the training time that saving may cost, for example 0.02. The session measures the cost of saves, and chooses the interval
+  /// between them within the bounds `save_checkpoint_interval`; see `checkpoint_saver_options::save_overhead`. Cannot be combined with one
+  /// of the two periods above.
+  setting<double> save_checkpoint_overhead = {};
+  interval_bounds save_checkpoint_interval = {};
+  /// Periods between summaries, in steps and in seconds. If neither of them is set, the period is 100 steps. A period above zero needs a
+  /// directory for event files.
+  setting<std::int64_t> save_summaries_steps = {};
+  setting<seconds_value> save_summaries_secs = {};
+  /// Whether the close writes the summaries of the last step, if they were not due after it. Each run then copies the result of the step; see
+  /// `summary_saver_options::at_end`. Needs a directory for event files.
+  bool save_summaries_at_end = false;
+  /// Number of steps between two measurements of steps per second. Default: 100. Each measured rate is written to the event file and,
+  /// within the limit of `log_every_secs`, logged. Needs a directory for event files; by default, nothing is measured without one.
+  setting<std::int64_t> log_step_count_steps = {};
+  /// Minimum time between two log lines about steps per second, and between two log lines about durable checkpoints. 0: no minimum.
+  seconds_value log_every_secs = 10;
+  /// Directory of event files. If empty, `checkpoint_dir` is used. If that is empty, too, there are no event files.
+  std::string summary_dir = {};
+  /// Number of newest checkpoints to keep. Default: that of `saver.max_to_keep`, which is 5. Off: all checkpoints are kept.
+  setting<int> max_to_keep = {};
+  /// Metric writers. They receive every scalar that is written to the event file:
+  /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files.
+  std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
+  /// Hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written to the event file at the start, unless summaries
+  /// are off. They need a directory for event files.
+  std::optional<format::hparam_map> hparams = std::nullopt;
+  /// Listeners that are notified before and after each save of a checkpoint. They need a `checkpoint_dir`.
+  std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
+  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged_bytes` limits the
+  /// memory for copies of the variables. If the scaffold has saver options, they are used, and `saver` is ignored. If the option
+  /// `max_to_keep` above is set, its value replaces the `max_to_keep` of the saver options.
+  saver_options saver = {};
+  /// Numbers of threads for the model, and the pool of threads for I/O. A session over a model does not use the numbers; the model can read
+  /// them with `model_session::config`.
+  session_config config = {};
+  /// Time that a worker waits for its chief before it throws `deadline_exceeded_error`.
+  seconds_value max_wait_secs = 7200;
+  /// Interval at which a waiting worker checks whether its chief has made the model ready, if the worker cannot be notified.
+  /// @see decision D-3
+  seconds_value recovery_wait = 1;
+  /// Policy for recoveries: the number of attempts, and the waits before them. The session recovers from `aborted_error` and
+  /// `unavailable_error`.
+  /// @see decision D-2
+  retry_policy retry = {};
+  /// If true, and if no checkpoint was restored, one copy of the variables is kept for recovery until a checkpoint is saved. First the copy
+  /// holds the state at the start. If the first save fails, the copy holds the state of that save.
+  bool keep_initial_state = true;
+  /// Policy for a source that cannot seek back after a recovery has restored an earlier state.
+  unseekable_policy on_unseekable = unseekable_policy::fail;
+  /// Policy for a source whose dataset or seed is not the same as when the restored checkpoint was saved.
+  other_data_policy on_other_data = other_data_policy::warn;
+  /// Queue runners that are started, stopped and joined with the session.
+  std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
+  /// Maximum time for which `close`, or a recovery, waits for threads and I/O. The time includes the last checkpoint of `close`. If the
+  /// time is exceeded, `close` throws `deadline_exceeded_error`, and writing continues in the background (see `saver::close`).
+  seconds_value stop_grace_period_secs = 120;
+  /// Stop token of the application. When a stop is requested for this token, the session stops, too.
+  std::stop_token stop_token = {};
+  /// Signals that request a stop, for example `{SIGINT, SIGTERM}`. The loop ends after the current step. If the session saves checkpoints,
+  /// it saves the state after this step at once. `stop_reason` names the signal. A second signal of the list has its default effect: it
+  /// ends the process at once. The signal handlers are installed when the session is constructed. When it is closed or destroyed, the
+  /// previous handlers are restored.
+  std::vector<int> stop_on = {};
+  /// Time after a signal of `stop_on` within which all data must be on disk, because the process will then be killed. Requires `stop_on`.
+  /// If the measured speed of previous saves shows that a save would take longer, the save is not begun. `close` does not wait longer than
+  /// this time. The log, `stop_reason` and `metrics().preemption` report whether the state is saved; see `plan_preemption`. Set a slightly
+  /// shorter time than the scheduler grants.
+  setting<seconds_value> preemption_grace = {};
+  /// If true, the session checks that a model whose `step` takes an `update_fence` follows the rule of the fence: before `step` has called
+  /// `update_fence::wait`, only variables that are marked with `variable_ref::early()` may change. If empty, the session checks the rule
+  /// at the first checkpoint that it copies during a step, and at each 16th one after it.
+  std::optional<bool> check_update_fence = std::nullopt;
+  /// Clock of the session. If null, the clock of the machine is used.
+  std::shared_ptr<stepwell::clock> clock = nullptr;
+
+  /// Converts to the setup of a `monitored_session`, which has no default hooks.
+  /// @errors `invalid_argument_error` that names an option of a default hook, or of a worker, if one is given.
+  operator session_setup() const;
+};
+
+/// The options of a session, and where its state comes from.
+struct session_setup {
+  training_options options = {};
+  /// Function that returns the checkpoint to restore. It is called at the start and in each recovery. If it is null, the newest checkpoint
+  /// of `options.checkpoint_dir` is restored. If there is no checkpoint, the session uses the initial state: the values that the model had
+  /// when the session was constructed. Before the session writes a variable, it verifies the whole checkpoint. The exception is a checkpoint
+  /// from `open_newest`: it is read only once, directly into the variables, and if it is damaged, the next older checkpoint is restored.
+  std::function<std::optional<checkpoint_reader>()> find_checkpoint = nullptr;
+  /// True if `find_checkpoint` finds the checkpoints that this session saves. The copy of the initial state is then freed before the first
+  /// checkpoint is made, or as soon as there is a checkpoint.
+  bool restores_what_it_saves = false;
+  /// True if the batches continue those of an earlier run of the program. False for an evaluation: the batches then begin anew, so a source
+  /// that cannot seek causes no warning.
+  bool resumes = true;
+};
+
+namespace detail {
+
+template<class Setup>
+concept is_session_setup = std::is_same_v<Setup, training_options> || std::is_same_v<Setup, session_setup>;
+
+/// The name of an option, and whether the option is given.
+using named_option = std::pair<std::string_view, bool>;
+/// Return the options that have no effect without a directory of checkpoints or of event files.
+[[nodiscard]] std::vector<named_option> options_of_checkpoints(const training_options& options);
+[[nodiscard]] std::vector<named_option> options_of_events(const training_options& options);
+
+/// Makes the directories absolute. Sets `summary_dir` to the directory of the event files, which may be `checkpoint_dir`. A worker has no
+/// directories.
+void resolve_directories(training_options& options);
+/// Returns the options of the writer of event files. The writer uses the same file system and threads as the saver of checkpoints.
+[[nodiscard]] summary::writer_options event_options(const training_options& options);
+[[nodiscard]] session_target target_of(const training_options& options);
+/// Returns true if the session keeps a copy of the initial state for recoveries.
+[[nodiscard]] inline bool keeps_initial_state(const training_options& options) noexcept {
+  return options.keep_initial_state && options.retry.max_attempts > 0;
+}
+[[nodiscard]] inline bool keeps_initial_state(const session_setup& setup) noexcept { return detail::keeps_initial_state(setup.options); }
+
+}  // namespace detail
+}  // namespace stepwell
