@@ -60,9 +60,10 @@ public:
   /// was requested, the session closes, or the process is about to end. A stop during the wait makes the time earlier, see
   /// `session_signals::wait_with_stop`.
   [[nodiscard]] deadline end_of_waits() const { return requests_->limits().end_of_waits(); }
-  /// Returns `until`, or `end_of_waits()` if `until` never passes.
+  /// Returns `end_of_waits()` if `until` never passes. Otherwise returns `until`, or the end of the process if that is earlier because of a
+  /// signal since the session began to close.
   [[nodiscard]] deadline end_of_waits(const deadline& until) const {
-    return until.remaining() == clock::duration::max() ? end_of_waits() : until;
+    return until.remaining() == clock::duration::max() ? end_of_waits() : requests_->limits().within_close(until);
   }
 
   /// Requests a save: at the next boundary, after all hooks of this step have been called, the session passes the state to `work`.

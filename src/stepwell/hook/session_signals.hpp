@@ -87,6 +87,7 @@ public:
       asked_by_ = why;
     }
     stop({stop_cause::signal, std::move(why)}, stop_bit | save_bit | notified_bit);
+    process_ends_for_others_.request_stop();
   }
   /// Returns the time of the first call of `end_process`. Empty before that call.
   [[nodiscard]] std::optional<clock::time_point> process_ends() const {
@@ -109,15 +110,17 @@ public:
     const auto end = end_of_process();
     return end && *end != clock::time_point::max() ? *end - *grace_ / 4 : clock::time_point::max();
   }
+  /// Returns a token for which a stop is requested by `end_process`.
+  [[nodiscard]] std::stop_token process_end_token() const noexcept { return process_ends_for_others_.get_token(); }
   /// Waits with `wait(until, stop)`, which returns true when the awaited event has happened, and false at the time `until` or when a stop is
-  /// requested for `stop`. `until()` returns the time at which the wait ends; after a stop during the wait, it is called again. Returns
-  /// false if that time was reached.
+  /// requested for `stop`. `until()` returns the time at which the wait ends; after a stop or a call of `end_process` during the wait, it is
+  /// called again. Returns false if that time was reached.
   template<class Until, class Wait>
   bool wait_with_stop(Until until, Wait wait) const {
     for (;;) {
-      const bool is_stopped = stop_requested();
-      if (wait(until(), is_stopped ? std::stop_token() : stop_token())) { return true; }
-      if (is_stopped || !stop_requested()) { return false; }
+      const auto sooner = stop_requested() ? (process_ends() ? std::stop_token() : process_end_token()) : stop_token();
+      if (wait(until(), sooner)) { return true; }
+      if (!sooner.stop_requested()) { return false; }
     }
   }
   /// Returns true in the first call after `end_process`; the caller should then save the state. Returns false in all other calls.
@@ -244,6 +247,7 @@ private:
   mutable std::mutex mutex_;
   std::condition_variable stopped_;
   std::stop_source stopped_for_others_;
+  std::stop_source process_ends_for_others_;
   std::stop_source interrupted_for_others_;
   stop_reason why_;
   stop_reason failed_;

@@ -297,6 +297,7 @@ void metric_writer::close(clock::time_point until) {
   core_->finish_row();
   core_->out.close(until);
 }
+void metric_writer::limit_waits(clock::time_point until) { core_->out.limit_waits(until); }
 void metric_writer::on_failure(std::function<void(const status&)> action) { core_->out.on_failure(std::move(action)); }
 
 bool metric_writer::has_failed() const noexcept { return core_->out.has_failed(); }

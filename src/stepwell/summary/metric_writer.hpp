@@ -112,6 +112,10 @@ public:
   /// Starts a flush of everything added before. The destructor then does not wait for this flush, unless more is added after this call.
   void detach();
 
+  /// Limits the time for which `add_*` functions block while the queue is full: they block at most until `until`, also if they are blocked
+  /// already. A record that is still not accepted is dropped, with one warning.
+  void limit_waits(clock::time_point until);
+
   /// Registers a callback for the first failure. `action` is called once, on a thread of the pool. If the failure has happened already,
   /// `action` is called at once, on the calling thread. `action` must not use this writer. Several callbacks may be registered.
   void on_failure(std::function<void(const status&)> action);

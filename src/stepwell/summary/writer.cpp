@@ -402,6 +402,11 @@ void writer::detach() {
   for (const auto& metric : core_->options.metrics) { metric->detach(); }
 }
 
+void writer::limit_waits(clock::time_point until) {
+  core_->out.limit_waits(until);
+  for (const auto& metric : core_->options.metrics) { metric->limit_waits(until); }
+}
+
 void writer::on_failure(std::function<void(const status&)> action) {
   for (const auto& metric : core_->options.metrics) { metric->on_failure(action); }
   core_->out.on_failure(std::move(action));

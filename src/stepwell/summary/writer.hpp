@@ -159,6 +159,10 @@ public:
   /// Used when a session is destroyed on a thread that must not block.
   void detach();
 
+  /// Limits the time for which `add_*` functions block while a queue is full: they block at most until `until`, also if they are blocked
+  /// already. A record that is still not accepted is dropped, with one warning for each file.
+  void limit_waits(clock::time_point until);
+
   /// Registers a callback for failures. `action` is called once for each file that fails (the event file and each of
   /// `writer_options::metrics`), on a thread of the pool. If a file has failed already, `action` is called at once for this file, on the
   /// calling thread. `action` must not use this writer. Several callbacks may be registered.

@@ -90,6 +90,29 @@ TEST_CASE("a full queue blocks until the disk has taken some", "[io][byte_queue]
   CHECK(on.disk.text() == "first...second..third");
 }
 
+TEST_CASE("after the limit of its waits a full queue refuses a record, also one that waits already, and goes on when the disk does",
+          "[io][byte_queue]") {
+  using namespace std::chrono_literals;
+  small_queue on;
+  on.disk.is_open = false;
+  CHECK(on.queue.append(bytes("first...")).ok());  // taken by the writer, which is blocked
+  CHECK(on.queue.append(bytes("second..")).ok());
+  auto producer = std::async(std::launch::async, [&] { return on.queue.append(bytes("third")); });
+  CHECK(on.time->wait_for_pending(1));
+  on.queue.limit_waits(on.time->now() + 5s);
+  CHECK(on.time->wait_for_pending(1));
+  on.time->advance(5s);
+  const auto refused = producer.get();
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == sw::errc::deadline_exceeded);
+  CHECK(on.queue.append(bytes("fourth")).error().code == sw::errc::deadline_exceeded);
+  on.disk.open_gate();
+  CHECK(on.queue.flush().ok());
+  CHECK(on.queue.append(bytes("fifth")).ok());
+  CHECK(on.queue.flush().ok());
+  CHECK(on.disk.text() == "first...second..fifth");
+}
+
 TEST_CASE("a record larger than the queue goes through whole, and others after it", "[io][byte_queue]") {
   small_queue on;
   const std::string large(100, 'L');

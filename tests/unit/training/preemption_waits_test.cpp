@@ -12,6 +12,8 @@
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
+#include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/summary/writer.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -110,6 +112,18 @@ void hold_writes(const session_rig& rig, sw::test::gate& door, const std::string
   });
   door.close();
 }
+
+/// Adds more texts to a small queue in the run of step 3 than it can hold.
+struct verbose_hook {
+  std::shared_ptr<sw::summary::writer> writer;
+  std::atomic<bool>* is_done;
+
+  void after_run(auto& context, const auto&) {
+    if (context.global_step() != 3) { return; }
+    for (int count = 0; count < 10; ++count) { writer->add_text("text", std::string(100, 'x'), 3); }
+    *is_done = true;
+  }
+};
 
 /// Stores the signals of the session.
 struct signals_hook {
@@ -333,6 +347,62 @@ TEST_CASE("a signal limits the wait of checkpoint_now for a disk that hangs", "[
   CHECK(time->now() - before == 1s);
   door.open();
   rig.pool->join();
+}
+
+TEST_CASE("a signal limits the wait of a summary for a disk that hangs: the summary is dropped, and the state is saved",
+          "[training][preemption]") {
+  sw::test::log_capture log;
+  sw::test::gate door;
+  session_rig rig;
+  const auto threads = std::make_shared<sw::io::pool>(1);
+  const auto writer = std::make_shared<sw::summary::writer>(
+      rig.directory / "logs",
+      sw::summary::writer_options{.files = rig.files, .threads = threads, .time = rig.clock, .max_queue_bytes = 200});
+  std::atomic<bool> is_done = false;
+  auto session = sw::monitored_training_session(
+      rig.model, preemptible(rig), verbose_hook{writer, &is_done},
+      sw::summary_saver_hook{{.writer = writer, .save_steps = 100}, sw::summary::scalar("loss", &adding_model::result::loss)});
+  sw::test::run_until(session, 2);
+  sw::test::wait_for_saves(session);
+  hold_writes(rig, door, "events.out");
+  {
+    const sw::test::once_waiting sender(rig.clock, [&] {
+      ::raise(SIGURG);
+      while (!is_done) {
+        rig.clock->advance(10ms);
+        std::this_thread::yield();
+      }
+    });
+    sw::test::run_until(session, 3);
+  }
+  CHECK(session.should_stop());
+  CHECK(log.contains(sw::log_level::warning, "records are dropped"));
+  door.open();
+  session.close();
+  CHECK(rig.steps() == "0 3");
+}
+
+TEST_CASE("a signal during a close that waits because of another stop limits this wait", "[training][preemption]") {
+  const sw::test::log_capture log;
+  sw::test::gate door;
+  session_rig rig;
+  std::shared_ptr<sw::session_signals> signals;
+  auto session = sw::monitored_training_session(rig.model, preemptible(rig), signals_hook{&signals});
+  sw::test::wait_for_saves(session);
+  hold_writes(rig, door, "model.ckpt-3");
+  sw::test::run_until(session, 3);
+  session.request_stop("enough");
+  {
+    const sw::test::once_waiting sender(rig.clock, [&] {
+      ::raise(SIGURG);
+      while (!signals->process_ends()) { std::this_thread::yield(); }
+      rig.clock->advance(1s);
+    });
+    CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
+  }
+  door.open();
+  rig.pool->join();
+  CHECK(rig.steps() == "0 3");
 }
 
 TEST_CASE("the close of a preempted process ends within 2 s while anything hangs: the state is saved, or an error says why not",

@@ -45,7 +45,17 @@ clock::duration wait_limits::without_last_save(clock::duration grace) const {
   return grace - std::max(grace / 4, std::chrono::duration_cast<clock::duration>(expected));
 }
 
-void wait_limits::begin_close(const deadline& until) { close_waits_ = after(without_last_save(until.remaining())); }
+void wait_limits::begin_close(const deadline& until) {
+  close_waits_ = after(without_last_save(until.remaining()));
+  is_known_at_close_ = signals_.process_ends().has_value();
+}
+
+deadline wait_limits::within_close(const deadline& until) const {
+  const auto end = signals_.end_of_process();
+  if (!close_waits_ || is_known_at_close_ || !end) { return until; }
+  const deadline of_process(time_, *end);
+  return of_process.remaining() < until.remaining() ? of_process : until;
+}
 
 deadline wait_limits::end_of_waits() const {
   auto end = deadline::never(time_);

@@ -29,8 +29,10 @@ public:
   /// Returns `until` or the end of the process: the earlier of the two. If the end of the process has passed, one more grace begins,
   /// because a process that is still alive can still save.
   [[nodiscard]] deadline within_process(const deadline& until) const;
-  /// Records that the session closes, and that the close must end at `until`.
+  /// Records that the session closes, and that the close must end at `until`. A second call replaces the time.
   void begin_close(const deadline& until);
+  /// Returns `until`, or the end of the process if that is earlier because of a signal since `begin_close`.
+  [[nodiscard]] deadline within_close(const deadline& until) const;
   /// Returns the time at which a wait that begins now must end, so that the last state can be saved after it. Never, unless a stop was
   /// requested, the session closes, or the process is about to end. A quarter of the grace is reserved for the save, or twice
   /// the expected duration of the save if that is longer.
@@ -51,6 +53,7 @@ private:
   const boundary_works& works_;
   clock::duration stop_grace_ = clock::duration::max();
   std::optional<deadline> close_waits_;  // the end of waits; set when the session closes
+  bool is_known_at_close_ = false;       // the process was about to end when the close began
   mutable std::mutex mutex_;             // guards `plan_`
   std::optional<preemption_plan> plan_;
 };

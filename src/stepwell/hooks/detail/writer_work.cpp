@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 #include <atomic>
+#include <functional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -55,6 +57,9 @@ private:
   std::shared_ptr<session_signals> signals_;
   std::shared_ptr<clock> time_;
   std::shared_ptr<std::atomic<bool>> is_failure_logged_ = std::make_shared<std::atomic<bool>>(false);
+  std::stop_callback<std::function<void()>> at_process_end_{
+      signals_->process_end_token(),
+      [this] { writer_->limit_waits(deadline(*time_, signals_->end_of_commit_waits()).on(*writer_->time())); }};
 };
 
 template<class Writer>

@@ -85,8 +85,9 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   std::uint64_t written = 0;
   std::uint64_t synced = 0;
   std::uint64_t wanted = 0;  // position up to which a sync is requested
-  int waiting = 0;           // number of threads that wait for `changed`
-  int starved = 0;           // number of those threads that wait for free memory in the queue
+  clock::time_point appends_until = forever;
+  int waiting = 0;  // number of threads that wait for `changed`
+  int starved = 0;  // number of those threads that wait for free memory in the queue
   enum class task { none, posted, running };
   task writer_task = task::none;
   bool is_closed = false;
@@ -213,16 +214,19 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     return std::nullopt;
   }
 
-  /// Blocks until the queue has free memory for `bytes`. Returns the error if the queue has failed or is closed.
+  /// Blocks until the queue has free memory for `bytes`. Returns the error if the queue has failed or is closed, or if it is full at the time
+  /// of `limit_waits`.
   std::optional<status> await_space(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
     ++starved;
+    bool is_in_time = true;
     // Starts the writer again after each wake-up: another producer may have used the free memory, and the writer may have ended.
-    while (!refusal() && !has_space(bytes)) {
+    while (is_in_time && !refusal() && !has_space(bytes)) {
       start(lock);
-      wait(lock, forever, [&] { return refusal() || has_space(bytes) || writer_task == task::none; });
+      const auto until = appends_until;
+      is_in_time = wait(lock, until, [&] { return refusal() || has_space(bytes) || writer_task == task::none || appends_until != until; });
     }
     --starved;
-    return refusal();
+    return is_in_time ? refusal() : too_late("append a record");
   }
 
   /// Replaces `filling` by a buffer of `bytes`. Returns the error if there is not enough memory. @pre `filling` is empty.
@@ -297,6 +301,12 @@ result<void> byte_queue::append(std::span<const std::byte> record) {
     if (!record.empty()) { std::memcpy(into, record.data(), record.size()); }
     return record.size();
   });
+}
+
+void byte_queue::limit_waits(clock::time_point until) {
+  const std::lock_guard lock(core_->mutex);
+  core_->appends_until = until;
+  core_->notify();
 }
 
 void byte_queue::request_flush() { static_cast<void>(start_flush()); }

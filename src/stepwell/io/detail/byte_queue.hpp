@@ -80,6 +80,7 @@ public:
   /// used. It runs under the lock of the queue, so it must be short and must not call the queue. If it throws, no bytes are queued.
   /// Blocks while the queue is full. A record larger than half the capacity waits until one half is empty; that half then grows.
   /// @errors The first failure of the sink. `failed_precondition` if the queue is closed. `resource_exhausted` if a half cannot grow.
+  ///         `deadline_exceeded` if the queue is full at the time of `limit_waits`.
   /// @cost   One lock and the call of `frame`. No allocation, except for a record larger than half the capacity.
   template<class Frame>
   result<void> append(std::size_t max_bytes, Frame&& frame) {
@@ -116,6 +117,10 @@ public:
     std::shared_ptr<core> queue_;
     std::uint64_t target_;  // number of bytes since the creation of the queue
   };
+
+  /// Limits the time for which `append` blocks: it blocks at most until `until`, also if it is blocked already. `append` then returns
+  /// `deadline_exceeded`, and its record is not queued.
+  void limit_waits(clock::time_point until);
 
   /// Requests that all queued bytes are written and synced. Does not wait.
   void request_flush();

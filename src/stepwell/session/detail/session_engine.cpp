@@ -444,7 +444,9 @@ void session_engine::begin_closing() {
 
 void session_engine::finish_close() {
   auto& [until, failures] = *closing_;
-  if (until.remaining() == clock::duration::zero()) { until = grace(); }  // `end` of the hooks took longer
+  // `end` of the hooks may have taken longer, and a signal may have come.
+  until = until.remaining() == clock::duration::zero() ? grace() : requests_.limits().within_process(until);
+  requests_.limits().begin_close(until);
   failures.attempt([&] {
     const detail::traced_part part(may_trace_ ? requests_.trace() : nullptr, "boundary");
     process_requests(until);

@@ -37,6 +37,10 @@ void output::warn_dropped() const {
 }
 
 void output::refused(const status& why) {
+  if (why.code == errc::deadline_exceeded) {
+    if (!is_full_.exchange(true)) { log_warning(fmt::format("the {}: {}; records are dropped", name_, why.message)); }
+    return;
+  }
   if (queue_.has_failed()) {
     is_over_ = true;
     if (!is_delivered_.exchange(true)) { throw_status(why); }

@@ -46,6 +46,7 @@ public:
   }
 
   /// Appends a record, like `byte_queue::append`. Throws a failure once. After that, as after `close`, it drops the record with a warning.
+  /// Also drops the record if the queue is full at the time of `limit_waits`, and warns about the first such record.
   template<class Frame>
   void append(std::size_t size, Frame&& frame) {
     if (auto queued = queue_.append(size, std::forward<Frame>(frame)); !queued) [[unlikely]] { return refused(queued.error()); }
@@ -65,6 +66,7 @@ public:
   /// Registers a callback for the first failure. Calls it at once if the failure has happened already.
   void on_failure(std::function<void(const status&)> action) { listeners_->add(std::move(action)); }
 
+  void limit_waits(clock::time_point until) { queue_.limit_waits(until); }
   void flush(clock::time_point until);
   void request_flush();
   /// Starts a flush. May be called after `close`: a `close` that reaches its deadline returns before all bytes are written.
@@ -105,6 +107,7 @@ private:
   std::atomic<bool> is_over_ = false;  // closed, or the failure was thrown; records are dropped
   std::atomic<bool> is_closed_ = false;
   std::atomic<bool> is_delivered_ = false;  // the failure was thrown
+  std::atomic<bool> is_full_ = false;       // a record was dropped, because the queue was full for too long
   std::atomic<bool> is_late_ = false;       // a flush reached its deadline, and none has succeeded since
   std::shared_ptr<std::atomic<bool>> flush_due_ = std::make_shared<std::atomic<bool>>(false);
 
