@@ -154,7 +154,7 @@ TEST_CASE("a scaffold starts warm where nothing is restored, and not where somet
   auto creation = session.first();
   CHECK(sw::chief_session_creator(rig.model, warm).create_session(creation).global_step() == 0);
   CHECK(rig.model.bias == 3);
-  CHECK_FALSE(session.control.restored_from());
+  CHECK_FALSE(session.requests.facts().restored_from);
 
   const sw::test::temporary_directory own;
   {

@@ -134,7 +134,7 @@ TEST_CASE("SM-4 a checkpoint is restored from a directory or a file; both make n
     manager().prepare_session(rig.session, creation, {.checkpoint_dir = rig.directory.path()});
     CHECK(rig.model.my_var == 50);
     CHECK(rig.session.global_step() == 5);
-    CHECK(rig.control.restored_from() == rig.directory / "model.ckpt-5");
+    CHECK(rig.requests.facts().restored_from == rig.directory / "model.ckpt-5");
   }
   SECTION("the file") {
     manager().prepare_session(rig.session, creation, {.checkpoint_filename_with_path = older});
@@ -144,7 +144,7 @@ TEST_CASE("SM-4 a checkpoint is restored from a directory or a file; both make n
   SECTION("neither") {
     manager().prepare_session(rig.session, creation);
     CHECK(std::isnan(rig.model.my_var));
-    CHECK_FALSE(rig.control.restored_from());
+    CHECK_FALSE(rig.requests.facts().restored_from);
   }
 }
 
@@ -337,7 +337,7 @@ TEST_CASE("SM-10 a stop of the session ends the waiting", "[session][manager]") 
   std::string message;
   std::thread worker([&] { message = message_of<sw::cancelled_error>([&] { whole_manager().wait_for_session(rig.session, creation); }); });
   REQUIRE(rig.clock->wait_for_pending(1));
-  rig.control.signals()->request_stop({sw::stop_cause::requested, "enough"});
+  rig.requests.signals()->request_stop({sw::stop_cause::requested, "enough"});
   worker.join();
   CHECK(message.find("a stop was requested while waiting for the session to be ready") != std::string::npos);
 }
