@@ -6,12 +6,14 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
+#include "stepwell/hook/raw_session.hpp"
 #include "stepwell/threads/coordinator.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 namespace stepwell {
 
