@@ -33,4 +33,12 @@ private:
   clock::time_point when_;
 };
 
+namespace detail {
+
+[[nodiscard]] inline deadline earlier_of(const deadline& one, const deadline& other) {
+  return one.remaining() < other.remaining() ? one : other;
+}
+
+}  // namespace detail
+
 }  // namespace stepwell

@@ -29,8 +29,7 @@ deadline wait_limits::within_process(const deadline& until) const {
   const auto end = signals_.end_of_process();
   if (!end) { return until; }
   const auto left = deadline(time_, *end).remaining();
-  const auto of_process = after(left > clock::duration::zero() ? left : *signals_.grace_of_process());
-  return of_process.remaining() < until.remaining() ? of_process : until;
+  return detail::earlier_of(after(left > clock::duration::zero() ? left : *signals_.grace_of_process()), until);
 }
 
 /// Returns the part of `grace` that is not reserved for the last save.
@@ -53,8 +52,7 @@ void wait_limits::begin_close(const deadline& until) {
 deadline wait_limits::within_close(const deadline& until) const {
   const auto end = signals_.end_of_process();
   if (!close_waits_ || is_known_at_close_ || !end) { return until; }
-  const deadline of_process(time_, *end);
-  return of_process.remaining() < until.remaining() ? of_process : until;
+  return detail::earlier_of(deadline(time_, *end), until);
 }
 
 deadline wait_limits::end_of_waits() const {
@@ -66,8 +64,7 @@ deadline wait_limits::end_of_waits() const {
   }
   if (const auto of_process = signals_.end_of_process()) {
     const auto grace = *signals_.grace_of_process();
-    const deadline waits(time_, *of_process - (grace - without_last_save(grace)));
-    if (waits.remaining() < end.remaining()) { end = waits; }
+    end = detail::earlier_of(deadline(time_, *of_process - (grace - without_last_save(grace))), end);
   }
   return end;
 }

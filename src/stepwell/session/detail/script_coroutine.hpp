@@ -18,7 +18,7 @@ namespace stepwell::detail {
 class session_protocol;
 class step_attempt;
 
-/// The units of work of a session. A driver calls each as a whole: at once, on another thread, or by awaiting its hooks.
+/// The units of work of a session. A driver calls each as a whole: at once, or on another thread.
 enum class piece : std::uint8_t {
   find_checkpoint,  ///< Looks for the checkpoint to start from.
   begin_hooks,      ///< Calls `begin` of the hooks.

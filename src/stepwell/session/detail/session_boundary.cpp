@@ -79,8 +79,7 @@ void session_engine::save_with(boundary_work& work, const boundary_state& state,
   auto& limits = requests_.limits();
   auto stop = requests_.signals()->stop_token();
   const auto limit = [&] {
-    const auto stopped = limits.after_stop();
-    if (stopped.remaining() < until.remaining()) { until = stopped; }
+    until = detail::earlier_of(limits.after_stop(), until);
     stop = {};
   };
   if (stop.stop_requested()) { limit(); }
