@@ -58,6 +58,12 @@ set(STEPWELL_PUBLIC_HEADERS
   # layer 4: threads
   stepwell/threads/coordinator.hpp
   stepwell/threads/queue_runner.hpp
+  # layer 4: group
+  stepwell/group/collective.hpp
+  stepwell/group/engine.hpp
+  stepwell/group/group.hpp
+  stepwell/group/group_store.hpp
+  stepwell/group/launcher.hpp
   # layer 5: hook
   stepwell/hook/any_hook.hpp
   stepwell/hook/boundary_state.hpp

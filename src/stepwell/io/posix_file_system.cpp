@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The file system of this machine: files by pread, pwrite and fsync, reads and writes that bypass the cache (O_DIRECT), and locks (flock).
+#include "stepwell/base/detail/host_name.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/detail/lock_content.hpp"
@@ -338,18 +339,12 @@ result<std::unique_ptr<posix_file>> open_regular_file(const std::string& path, i
   return opened;
 }
 
-std::string this_host() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) < 0) { return "an unnamed host"; }
-  return name.data();
-}
-
 /// Returns the content of a lock file that this process locks now.
 detail::lock_content own_lock_content() {
   const auto now = std::chrono::system_clock::to_time_t(system_clock()->wall_now());
   std::tm parts{};
   ::gmtime_r(&now, &parts);
-  return {std::to_string(::getpid()), this_host(),
+  return {std::to_string(::getpid()), stepwell::detail::host_name(),
           fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
                       parts.tm_min, parts.tm_sec)};
 }
@@ -389,7 +384,7 @@ status held_by_other(posix_file& file) {
   const auto beginning = read_beginning(file);
   const auto holder = beginning ? *beginning : std::string();
   const auto content = detail::parse_lock_content(holder);
-  const bool is_ours = content && content->pid == std::to_string(::getpid()) && content->host == this_host();
+  const bool is_ours = content && content->pid == std::to_string(::getpid()) && content->host == stepwell::detail::host_name();
   return {errc::failed_precondition,
           fmt::format("could not lock it: it is locked by {}{}; stop that process first, or choose another directory",
                       holder.empty() ? "a process that has not yet written its id" : holder, is_ours ? " (this process)" : ""),

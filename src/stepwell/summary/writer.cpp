@@ -2,6 +2,7 @@
 #include "stepwell/summary/writer.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/host_name.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
@@ -45,12 +46,6 @@ std::string made_directory(io::file_system& files, const std::string& directory)
   return value_or_throw(files.canonical(directory));
 }
 
-std::string this_host() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') { return "localhost"; }
-  return name.data();
-}
-
 /// Returns a name whose time is later than those of all event files among `names`, because viewers read the files of a directory in the
 /// order of their names and do not return to an earlier one.
 std::string next_name(std::span<const std::string> names, std::int64_t now, std::string_view suffix) {
@@ -64,7 +59,7 @@ std::string next_name(std::span<const std::string> names, std::int64_t now, std:
     if (failure == std::errc{} && seconds >= 0 && seconds < last_second) { now = std::max(now, seconds + 1); }
   }
   static std::atomic<std::uint64_t> counter = 0;
-  return fmt::format("{}{:010}.{}.{}.{}{}", prefix, now, this_host(), ::getpid(), counter.fetch_add(1, std::memory_order_relaxed), suffix);
+  return fmt::format("{}{:010}.{}.{}.{}{}", prefix, now, detail::host_name(), ::getpid(), counter.fetch_add(1, std::memory_order_relaxed), suffix);
 }
 
 void warn_if_not_last(std::span<const std::string> names, const std::string& ours) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engines: the libraries that connect the processes of a group.
+#pragma once
+
+#include "stepwell/base/clock.hpp"
+#include "stepwell/group/collective.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string_view>
+
+namespace stepwell {
+
+/// How an engine forms a collective.
+struct formation {
+  clock& time;
+  /// The formation ends with `cancelled_error` when a stop is requested for this token.
+  std::stop_token stop;
+  /// The formation ends with `deadline_exceeded_error` at this time.
+  clock::time_point until;
+  /// The smallest number of processes. A formation after a loss waits for more processes only for `patience`. The first formation, in which
+  /// no process has been in a generation before, waits for all.
+  int min_size;
+  clock::duration patience;
+  /// The generation of the last collective of this process; 0 at the first formation.
+  std::int64_t last_generation;
+};
+
+/// A collective, and its generation.
+struct formed_collective {
+  std::unique_ptr<collective> processes;
+  /// Higher than the generations of all collectives that one of these processes belonged to before.
+  std::int64_t generation;
+};
+
+/// Connects the processes of a group.
+/// @threads One thread at a time.
+class engine {
+public:
+  engine() = default;
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  virtual ~engine() = default;
+
+  /// Returns the name of the engine in messages, for example "MPI".
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  /// Return the rank of this process and the number of processes that the launcher has started.
+  [[nodiscard]] virtual int rank() const noexcept = 0;
+  [[nodiscard]] virtual int size() const noexcept = 0;
+  /// Returns true if `form` can be called again after a loss. Otherwise a lost process ends the job, and the launcher starts it again.
+  [[nodiscard]] virtual bool can_form_again() const noexcept = 0;
+  /// Forms a collective. Blocks until all processes take part, or as many as `how` demands.
+  /// @pre The previous collective of this engine is destroyed.
+  /// @errors `deadline_exceeded_error`, which names the missing ranks. `cancelled_error` after a stop. `failed_precondition_error` if another
+  ///   process has taken the rank of this one.
+  [[nodiscard]] virtual formed_collective form(const formation& how) = 0;
+};
+
+/// Returns the engine of a process without a launcher: one process, whose sums change nothing.
+[[nodiscard]] std::unique_ptr<engine> make_single_process_engine();
+
+}  // namespace stepwell

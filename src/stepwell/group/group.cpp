@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/group/group.hpp"
+
+#include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
+#include "stepwell/kernel/detail/crc32c.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace stepwell {
+
+namespace {
+
+/// The bits of the infinity of a type; 0 if the type has no NaN. Larger magnitudes are NaN.
+constexpr std::uint64_t infinity_of(dtype type) noexcept {
+  switch (type) {
+    case dtype::float32: return 0x7f80'0000;
+    case dtype::float64: return 0x7ff0'0000'0000'0000;
+    case dtype::half: return 0x7c00;
+    case dtype::bfloat16: return 0x7f80;
+    default: return 0;
+  }
+}
+
+/// Returns true if the first element is NaN. Reads its bits, because the caller may be compiled with -ffast-math. (The library is
+/// little-endian.)
+bool starts_with_nan(dtype type, std::span<const std::byte> elements) noexcept {
+  const auto infinity = infinity_of(type);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, elements.data(), std::min(size_of(type), elements.size()));
+  const auto sign = std::uint64_t{1} << (8 * size_of(type) - 1);
+  return infinity != 0 && (bits & ~sign) > infinity;
+}
+
+void write_nan(dtype type, std::span<std::byte> elements) noexcept {
+  const auto infinity = infinity_of(type);
+  const auto nan = infinity | infinity >> 1U;
+  std::memcpy(elements.data(), &nan, size_of(type));
+}
+
+}  // namespace
+
+group::group(std::unique_ptr<engine> with, group_options options)
+    : engine_(std::move(with)), options_(std::move(options)), place_(place{engine_->rank(), engine_->size()}) {
+  if (options_.min_size < 0 || options_.min_size > engine_->size()) {
+    throw invalid_argument_error(
+        fmt::format("group: min_size is {}; it must be between 0 and the size of the group, {}", options_.min_size, engine_->size()));
+  }
+  if (!(options_.patience_secs.count() >= 0)) {
+    throw invalid_argument_error(fmt::format("group: patience_secs is {}; it cannot be negative", options_.patience_secs.count()));
+  }
+  if (options_.parts < 0) { throw invalid_argument_error(fmt::format("group: parts is {}; it cannot be negative", options_.parts)); }
+  if (options_.min_size == 0) { options_.min_size = engine_->size(); }
+}
+
+group::~group() = default;
+
+// ---- operations
+
+void group::check_formed(std::string_view what) const {
+  if (collective_) { return; }
+  throw failed_precondition_error(
+      fmt::format("cannot {}: the group is not formed; a session forms it (training_options::group), and its steps use it", what));
+}
+
+/// Calls `operation` of the collective. A failure ends the collective.
+template<class Operation>
+void group::guarded(std::string_view what, Operation operation) {
+  try {
+    operation(*collective_);
+  } catch (...) {
+    const auto why = detail::text_of(std::current_exception());
+    log_info(fmt::format("could not {} in generation {} of the group: {}", what, generation(), why));
+    abandon(why);
+    throw;
+  }
+}
+
+void group::add(dtype type, std::span<std::byte> elements) {
+  guarded("sum", [&](collective& all) { all.sum(type, elements); });
+}
+
+void group::sum_elements(dtype type, std::span<std::byte> elements) {
+  if (size() == 1) { return; }
+  check_formed("sum");
+  if (!is_vote_due()) { return add(type, elements); }
+  const auto step = session_.global_step();
+  sum_with_vote(type, elements);
+  voted_step_ = step;
+}
+
+void group::broadcast_bytes(std::span<std::byte> bytes) {
+  if (size() == 1) { return; }
+  check_formed("broadcast");
+  guarded("broadcast", [&](collective& all) { all.broadcast(bytes); });
+}
+
+std::vector<std::int64_t> group::values_of_all(std::int64_t mine) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(size()));
+  all[static_cast<std::size_t>(rank())] = mine;
+  add(dtype::int64, std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+void group::compare(std::string_view what, std::string_view text) {
+  if (size() == 1) { return; }
+  const auto all = values_of_all(kernel::crc32c(std::as_bytes(std::span(text))));
+  std::vector<int> others;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i] != all[0]) { others.push_back(collective_->members()[i]); }
+  }
+  if (others.empty()) { return; }
+  const auto mine = fmt::format("; this is rank {}, with: {}", engine_->rank(), text);
+  throw failed_precondition_error(fmt::format("the {} of rank 0 and of rank {} of the group differ; all processes must run the same program "
+                                              "with the same model and data{}",
+                                              what, fmt::join(others, ", "), mine));
+}
+
+void group::share(std::vector<std::byte>& bytes) {
+  if (size() == 1) { return; }
+  auto length = static_cast<std::int64_t>(bytes.size());
+  broadcast(length);
+  detail::with_memory("could not receive the state of the group", {}, [&] { bytes.resize(static_cast<std::size_t>(length)); });
+  broadcast_bytes(bytes);
+}
+
+// ---- the vote: the first sum of each step also tells whether a process has ended the training
+
+bool group::is_vote_due() const { return session_.global_step && (has_ended_ || voted_step_ != session_.global_step()); }
+
+/// A process that has ended the training adds a NaN to the first element. Only if the sum is NaN there, one more sum is needed to see whether
+/// a process has ended, or the model has a NaN. An integer has an additional element instead.
+void group::sum_with_vote(dtype type, std::span<std::byte> elements) {
+  const payload mine{type, elements.size()};
+  if (has_ended_) { throw out_of_range_error("the training of the group has ended"); }
+  if (infinity_of(type) == 0 && type != dtype::int64) {
+    throw invalid_argument_error(fmt::format("group: the first sum of a step has the type {}; it must be a floating-point type or int64",
+                                             to_string(type)));
+  }
+  if (payload_ == payload()) { compare_payloads(mine); }
+  if (payload_ != mine) {
+    throw invalid_argument_error(
+        fmt::format("group: the first sum of this step has {} bytes of type {}, that of an earlier step has {} bytes of type {}; it must "
+                    "be the same in all steps",
+                    mine.bytes, to_string(mine.type), payload_.bytes, to_string(payload_.type)));
+  }
+  if (elements.empty()) { return discard_step_if_ended(values_of_all(0)); }
+  if (infinity_of(type) != 0) {
+    add(type, elements);
+    if (starts_with_nan(type, elements)) { discard_step_if_ended(values_of_all(0)); }
+    return;
+  }
+  std::vector<std::byte> with_lane(elements.begin(), elements.end());
+  with_lane.resize(elements.size() + size_of(type));
+  add(type, with_lane);
+  if (with_lane.back() != std::byte{} || std::ranges::any_of(std::span(with_lane).last(size_of(type)), [](auto one) { return one != std::byte{}; })) {
+    discard_step_if_ended(values_of_all(0));
+  }
+  std::copy_n(with_lane.begin(), elements.size(), elements.begin());
+}
+
+/// Checks that all processes add the same elements in the first sum of a step. A process that has ended gives its cause as a negative number.
+void group::compare_payloads(const payload& mine) {
+  const auto code = static_cast<std::int64_t>(mine.bytes) * 64 + static_cast<std::int64_t>(mine.type);
+  auto all = values_of_all(code);
+  const auto differs = std::ranges::find_if(all, [&](auto one) { return one >= 0 && one != code; });
+  if (differs != all.end()) {
+    throw invalid_argument_error(fmt::format(
+        "group: the first sum of a step has {} bytes of type {} in rank {}, and {} bytes of type {} in rank {}; all must add the same elements",
+        mine.bytes, to_string(mine.type), engine_->rank(), *differs / 64, to_string(static_cast<dtype>(*differs % 64)),
+        collective_->members()[static_cast<std::size_t>(differs - all.begin())]));
+  }
+  for (auto& one : all) { one = one < 0 ? -one : 0; }
+  discard_step_if_ended(all);
+  payload_ = mine;
+}
+
+void group::discard_step_if_ended(const std::vector<std::int64_t>& causes) {
+  const auto first = std::ranges::find_if(causes, [](auto one) { return one != 0; });
+  if (first == causes.end()) { return; }
+  has_ended_ = true;
+  const auto rank = collective_->members()[static_cast<std::size_t>(first - causes.begin())];
+  if (session_.stop) { session_.stop(rank, *first); }
+  throw out_of_range_error(fmt::format("rank {} of the group has ended the training", rank));
+}
+
+void group::leave(std::int64_t cause) {
+  if (size() == 1 || !collective_ || std::exchange(has_ended_, true)) { return; }
+  if (payload_ == payload()) { return static_cast<void>(values_of_all(-cause)); }
+  std::vector<std::byte> last(payload_.bytes + (payload_.type == dtype::int64 ? sizeof(std::int64_t) : 0));
+  if (payload_.type == dtype::int64 && payload_.bytes > 0) { last[payload_.bytes] = std::byte{1}; }
+  if (infinity_of(payload_.type) != 0 && !last.empty()) { write_nan(payload_.type, last); }
+  if (payload_.bytes > 0) { add(payload_.type, last); }
+  static_cast<void>(values_of_all(cause));
+}
+
+// ---- forming
+
+void group::form(const forming& how, session_hooks session) {
+  close();
+  session_ = std::move(session);
+  payload_ = {};
+  voted_step_.reset();
+  has_ended_ = false;
+  const auto last = generation();
+  if (last > 0 && !engine_->can_form_again()) {
+    throw failed_precondition_error(fmt::format(
+        "{} cannot form the group again in this process; start all processes again, and they continue from the newest checkpoint",
+        engine_->name()));
+  }
+  const auto now = how.time->now();
+  const auto until = how.limit && *how.limit < clock::time_point::max() - now ? now + *how.limit : clock::time_point::max();
+  auto made = engine_->form({.time = *how.time,
+                             .stop = how.stop,
+                             .until = until,
+                             .min_size = options_.min_size,
+                             .patience = detail::as_duration(options_.patience_secs),
+                             .last_generation = last});
+  collective_ = std::move(made.processes);
+  const auto& members = collective_->members();
+  const auto mine = std::ranges::find(members, engine_->rank());
+  place_ = place{static_cast<int>(mine - members.begin()), static_cast<int>(members.size())};
+  generation_ = made.generation;
+  if (engine_->size() == 1) { return; }
+  log_info(fmt::format("{} of {} processes form generation {} of the group with {}; this is rank {}", members.size(), engine_->size(),
+                       generation(), engine_->name(), engine_->rank()));
+}
+
+void group::abandon(std::string_view why) noexcept {
+  if (!collective_) { return; }
+  collective_->abandon(why);
+  close();
+}
+
+void group::close() noexcept { collective_.reset(); }
+
+}  // namespace stepwell

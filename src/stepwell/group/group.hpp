@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A group: the processes that train one model together, one rank each.
+#pragma once
+
+#include "stepwell/base/cadence.hpp"
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/tensor.hpp"
+#include "stepwell/base/variable.hpp"
+#include "stepwell/group/collective.hpp"
+#include "stepwell/group/engine.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepwell {
+
+/// Options of a group.
+struct group_options {
+  /// The smallest number of processes with which training continues after a loss. 0: all processes; a lost process must be replaced.
+  int min_size = 0;
+  /// Time for which a formation after a loss waits for the replacement of a lost process, if `min_size` processes are there.
+  seconds_value patience_secs = 30;
+  /// Number of parts of each batch for equal bits, see `parts_of`. 0: the batch is divided by the number of processes.
+  int parts = 0;
+};
+
+/// The processes that train one model. Each process holds one object. The model calls `sum` in its step; the session gets the group as
+/// `training_options::group`.
+///
+/// Rules for the step of a model in a group of several processes:
+/// * Each step calls `sum`. The first call of each step has the same type and number of elements in all steps and processes.
+/// * Before the first call, the step changes no variable: the session may discard the step there, because another process has ended.
+/// * All processes call `sum` and `broadcast` equally often and in the same order.
+///
+/// @threads The session's thread, except `rank`, `size`, `is_chief`, `generation` and `parts`, which any thread may call.
+class group {
+public:
+  /// @errors `invalid_argument_error` if an option is negative, or if `min_size` is larger than the group.
+  explicit group(std::unique_ptr<engine> with, group_options options = {});
+  ~group();
+  group(const group&) = delete;
+  group& operator=(const group&) = delete;
+
+  /// Returns the position of this process among the processes that train now, from 0, and their number. After a loss without a replacement,
+  /// both may be smaller than those of the launcher.
+  [[nodiscard]] int rank() const noexcept { return place_.load(std::memory_order_relaxed).rank; }
+  [[nodiscard]] int size() const noexcept { return place_.load(std::memory_order_relaxed).size; }
+  /// Returns true for the process that restores and saves the model: rank 0.
+  [[nodiscard]] bool is_chief() const noexcept { return engine_->rank() == 0; }
+  /// Returns the number of parts of a batch: the option `parts`, or `size()` if that option is 0.
+  [[nodiscard]] int parts() const noexcept { return options_.parts > 0 ? options_.parts : size(); }
+  /// Returns the generation: a number that increases with each formation. 0 before the first one.
+  [[nodiscard]] std::int64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const group_options& options() const noexcept { return options_; }
+  /// Returns the name of the engine.
+  [[nodiscard]] std::string_view engine_name() const noexcept { return engine_->name(); }
+
+  /// Replaces each element of `values` by its sum over all processes: a number, a range of numbers, a tensor, or a type with an adapter. All
+  /// processes get the same bits. Does nothing if there is one process.
+  /// @errors   `unavailable_error` if a process is lost: the session then forms the group again and restores the model.
+  ///           `out_of_range_error` in a step of a session if another process has ended the training: the session discards the step and ends.
+  ///           `invalid_argument_error` if the first sum of the step has another type or number of elements than those of earlier steps.
+  ///           `failed_precondition_error` before the session is created, and after it is closed.
+  ///           `unimplemented_error` if the engine cannot add this type.
+  template<variable_like T>
+  void sum(T& values) {
+    static_assert(detail::has_writable_elements<T>(), "stepwell: the elements of a sum must be writable");
+    const auto elements = detail::elements_of(values);
+    sum_elements(elements.dtype, {const_cast<std::byte*>(elements.bytes.data()), elements.bytes.size()});
+  }
+  template<variable_like T>
+    requires(!std::is_reference_v<T> && detail::refers_to_elements<T>)
+  void sum(T&& elements) {
+    sum(elements);
+  }
+  /// Copies the elements of rank 0 to all other processes. Does nothing if there is one process.
+  /// @errors Those of `sum`, except `out_of_range_error`.
+  template<variable_like T>
+  void broadcast(T& values) {
+    static_assert(detail::has_writable_elements<T>(), "stepwell: the elements of a broadcast must be writable");
+    const auto elements = detail::elements_of(values);
+    broadcast_bytes({const_cast<std::byte*>(elements.bytes.data()), elements.bytes.size()});
+  }
+  void sum_elements(dtype type, std::span<std::byte> elements);
+  void broadcast_bytes(std::span<std::byte> bytes);
+
+  // ---- Functions for the session.
+
+  /// What a session does for its group.
+  struct session_hooks {
+    /// Returns the global step.
+    std::function<std::int64_t()> global_step;
+    /// Called when the process `rank` has ended the training with `leave(cause)`.
+    std::function<void(int rank, std::int64_t cause)> stop;
+  };
+  /// How a formation waits.
+  struct forming {
+    std::shared_ptr<clock> time;
+    std::stop_token stop;
+    std::optional<clock::duration> limit;
+  };
+  /// Forms the group, for the first time or again. @errors Those of `engine::form`.
+  void form(const forming& how, session_hooks session);
+  /// Returns true if the group is formed and can be used.
+  [[nodiscard]] bool is_formed() const noexcept { return collective_ != nullptr; }
+  /// Compares `text`, which must be equal in all processes.
+  /// @errors `failed_precondition_error` that names the ranks whose text differs from that of rank 0.
+  void compare(std::string_view what, std::string_view text);
+  /// Copies `bytes` of rank 0, with any size, to all other processes.
+  void share(std::vector<std::byte>& bytes);
+  /// Ends the training of all processes at the same step: the others discard their current step. Does nothing if that was done already, or if
+  /// the group is not formed. `cause` is a number above zero that the other processes get as the reason.
+  /// @errors `unavailable_error` if a process is lost.
+  void leave(std::int64_t cause);
+  /// Ends the collective after a failure of this process. The other processes fail in their next operation.
+  void abandon(std::string_view why) noexcept;
+  /// Ends the collective without a failure.
+  void close() noexcept;
+
+private:
+  struct place {
+    int rank;
+    int size;
+  };
+  struct payload {
+    dtype type = dtype::invalid;
+    std::size_t bytes = 0;
+    bool operator==(const payload&) const = default;
+  };
+
+  void check_formed(std::string_view what) const;
+  template<class Operation>
+  void guarded(std::string_view what, Operation operation);
+  void add(dtype type, std::span<std::byte> elements);
+  [[nodiscard]] bool is_vote_due() const;
+  void sum_with_vote(dtype type, std::span<std::byte> elements);
+  void compare_payloads(const payload& mine);
+  [[nodiscard]] std::vector<std::int64_t> values_of_all(std::int64_t mine);
+  void discard_step_if_ended(const std::vector<std::int64_t>& causes);
+
+  std::unique_ptr<engine> engine_;
+  group_options options_;
+  std::unique_ptr<collective> collective_;
+  std::atomic<place> place_;
+  std::atomic<std::int64_t> generation_ = 0;
+  session_hooks session_;
+  std::optional<std::int64_t> voted_step_;
+  payload payload_;                   // that of the first sum of each step; invalid before the first one of this generation
+  bool has_ended_ = false;
+};
+
+}  // namespace stepwell

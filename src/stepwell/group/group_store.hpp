@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The store through which the processes of a group find each other, and an engine over such a store.
+#pragma once
+
+#include "stepwell/base/clock.hpp"
+#include "stepwell/group/engine.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepwell {
+
+/// A map of keys to values in the process of rank 0. It is empty when that process starts.
+/// @threads One thread at a time.
+class group_store {
+public:
+  group_store() = default;
+  group_store(const group_store&) = delete;
+  group_store& operator=(const group_store&) = delete;
+  virtual ~group_store() = default;
+
+  /// Sets `key` to `value`.
+  /// @errors `unavailable_error` if rank 0 cannot be reached. The next call connects again.
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  /// Returns the value of `key`, or nullopt if the key was not set. Does not wait for the key.
+  /// @errors Those of `set`.
+  [[nodiscard]] virtual std::optional<std::string> get(const std::string& key) = 0;
+};
+
+/// One process in a formation. A process that replaces another one of the same rank has another identity.
+struct group_member {
+  int rank;
+  std::string identity;  ///< Host, process id and a random number.
+};
+
+/// The processes of a new collective, as all of them agreed.
+struct agreed_formation {
+  std::int64_t generation;
+  std::string name;                   ///< Unique among all formations. Use it as a prefix for the keys of the engine.
+  std::vector<group_member> members;  ///< In ascending order of rank.
+  int place;                          ///< Position of this process in `members`.
+};
+
+/// The identity and the size of a group in a store.
+struct store_identity {
+  int rank;
+  int size;
+  std::string identity;
+};
+
+/// Agrees with the other processes on the members of the next collective. Blocks like `engine::form`. A process whose call fails can call
+/// again.
+/// @errors Those of `engine::form`.
+[[nodiscard]] agreed_formation agree_on_formation(group_store& store, const store_identity& self, const formation& how);
+
+/// Returns a text that identifies this process: host, process id and a random number.
+[[nodiscard]] std::string make_identity();
+
+}  // namespace stepwell
