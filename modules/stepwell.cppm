@@ -48,6 +48,12 @@ module;
 #include "stepwell/format/events/event.hpp"
 #include "stepwell/format/events/record.hpp"
 #include "stepwell/format/examples/example.hpp"
+#include "stepwell/group/collective.hpp"
+#include "stepwell/group/engine.hpp"
+#include "stepwell/group/group.hpp"
+#include "stepwell/group/group_store.hpp"
+#include "stepwell/group/launcher.hpp"
+#include "stepwell/group/part_of.hpp"
 #include "stepwell/hook/any_hook.hpp"
 #include "stepwell/hook/boundary_state.hpp"
 #include "stepwell/hook/boundary_work.hpp"
@@ -470,6 +476,31 @@ using stepwell::summary::sink_writer;
 using stepwell::summary::writer;
 using stepwell::summary::writer_options;
 }  // namespace stepwell::summary
+
+// group
+export namespace stepwell {
+using stepwell::agree_on_formation;
+using stepwell::agreed_formation;
+using stepwell::batch_part;
+using stepwell::collective;
+using stepwell::engine;
+using stepwell::find_launcher;
+using stepwell::formation;
+using stepwell::formed_collective;
+using stepwell::group;
+using stepwell::group_member;
+using stepwell::group_options;
+using stepwell::group_part;
+using stepwell::group_parts;
+using stepwell::group_store;
+using stepwell::launched_process;
+using stepwell::make_identity;
+using stepwell::make_single_process_engine;
+using stepwell::part_of;
+using stepwell::part_sums;
+using stepwell::parts_of;
+using stepwell::store_identity;
+}  // namespace stepwell
 
 // threads
 export namespace stepwell {

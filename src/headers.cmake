@@ -64,6 +64,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/group/group.hpp
   stepwell/group/group_store.hpp
   stepwell/group/launcher.hpp
+  stepwell/group/part_of.hpp
   # layer 5: hook
   stepwell/hook/any_hook.hpp
   stepwell/hook/boundary_state.hpp
@@ -137,6 +138,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/base/detail/failure_kind.hpp
   stepwell/base/detail/failure_text.hpp
   stepwell/base/detail/function_ref.hpp
+  stepwell/base/detail/host_name.hpp
   stepwell/base/detail/owner_process.hpp
   stepwell/base/detail/thread.hpp
   stepwell/base/detail/type_key.hpp
@@ -167,6 +169,7 @@ set(STEPWELL_DETAIL_HEADERS
   stepwell/hook/detail/wait_limits.hpp
   # layer 6: creation
   stepwell/creation/detail/local_master.hpp
+  stepwell/creation/detail/shared_state.hpp
   # layer 7: session
   stepwell/session/detail/async_driver.hpp
   stepwell/session/detail/async_impl.hpp

@@ -351,20 +351,31 @@ void session_creation::keep_initial_state(const variable_list& own, std::int64_t
   copy_.keep(snapshot::capture(snapshot_pool(0, 1).acquire(), all, step), true);
 }
 
+void session_creation::restore_snapshot(const variable_list& own, const snapshot& taken, const std::string& place) {
+  auto wanted = own;
+  for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
+  const auto report = stepwell::restore(wanted, taken);
+  initialize_missing(wanted, report.missing, place);
+  for (const auto& entry : taken.entries()) {
+    const auto name = detail::source_positions::source_name(entry.name);
+    std::int64_t position = 0;
+    if (!name || entry.bytes.size() != sizeof(position)) { continue; }
+    std::memcpy(&position, entry.bytes.data(), sizeof(position));
+    const auto* fingerprint = taken.find(detail::source_positions::fingerprint_variable(*name));
+    positions_.restore(*name, position, fingerprint && fingerprint->strings.size() == 1 ? fingerprint->strings.front() : std::string());
+  }
+}
+
 bool session_creation::restore_unsaved(const variable_list& own) {
   return copy_.restore(false, [&](const snapshot& kept) {
-    auto wanted = own;
-    for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
-    stepwell::restore(wanted, kept);
-    for (const auto& entry : kept.entries()) {
-      const auto name = detail::source_positions::source_name(entry.name);
-      std::int64_t position = 0;
-      if (!name || entry.bytes.size() != sizeof(position)) { continue; }
-      std::memcpy(&position, entry.bytes.data(), sizeof(position));
-      positions_.restore(*name, position);
-    }
+    restore_snapshot(own, kept, "the state in memory");
     log_info(fmt::format("no checkpoint found; the state of step {} is restored from memory", kept.step()));
   });
+}
+
+void session_creation::restore_received(const variable_list& own, const snapshot& received) {
+  restore_snapshot(own, received, "the state of rank 0 of the group");
+  log_info(fmt::format("the state of step {} was received from rank 0 of the group", received.step()));
 }
 
 bool session_creation::put_back_initial_state(const variable_list& own) {

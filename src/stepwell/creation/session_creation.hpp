@@ -185,14 +185,16 @@ class session_creation {
 public:
   using hook_state = std::function<variable_list()>;
 
-  /// `initial` is null if the session does not recover.
+  /// `initial` is null if the session does not recover. `receives_state`: see below.
   session_creation(boundary_requests& requests, detail::source_positions& positions, recovery_copy& copy, detail::initial_values* initial,
-                   hook_state hooks, detail::checkpoint_search& search, bool is_first)
+                   hook_state hooks, detail::checkpoint_search& search, bool is_first, bool receives_state = false)
       : requests_(requests), positions_(positions), copy_(copy), initial_(initial), hooks_(std::move(hooks)), search_(search),
-        is_first_(is_first) {}
+        is_first_(is_first), receives_state_(receives_state) {}
 
   /// Returns false in a recovery. If the first creation failed, its retry still counts as the first creation.
   [[nodiscard]] bool is_first() const noexcept { return is_first_; }
+  /// Returns true if rank 0 of the group sends the state after this creation. The creation then neither restores nor keeps a state.
+  [[nodiscard]] bool receives_state() const noexcept { return receives_state_; }
   [[nodiscard]] const std::shared_ptr<clock>& time() const noexcept { return requests_.facts().time; }
   /// Returns the signals of the session. Code that waits must end its wait when a stop is requested.
   [[nodiscard]] session_signals& signals() const noexcept { return *requests_.signals(); }
@@ -217,6 +219,8 @@ public:
   /// Restores the snapshot of a failed save, as if it were a checkpoint. Such a snapshot stays in memory if the failure left the session
   /// without a checkpoint. Returns false if there is no such snapshot.
   bool restore_unsaved(const variable_list& own);
+  /// Restores `received`, the state of rank 0 of the group, like a checkpoint.
+  void restore_received(const variable_list& own, const snapshot& received);
   /// Restores the copy made by `keep_initial_state`. Returns false if there is no such copy.
   bool put_back_initial_state(const variable_list& own);
   /// Restores the initial state of hooks in a recovery without a checkpoint and without a copy of the initial state. Copies it at the first
@@ -234,6 +238,7 @@ public:
 
 private:
   void restore_one(const variable_list& own, const checkpoint_reader& found);
+  void restore_snapshot(const variable_list& own, const snapshot& taken, const std::string& place);
   void initialize_missing(const variable_list& wanted, const std::vector<std::string>& missing, const std::string& place);
   [[nodiscard]] variable_list with_hooks(variable_list own) const;
 
@@ -244,6 +249,7 @@ private:
   hook_state hooks_;
   detail::checkpoint_search& search_;
   bool is_first_;
+  bool receives_state_;
   bool is_joining_ = false;
   std::optional<std::int64_t> starts_at_;
 };

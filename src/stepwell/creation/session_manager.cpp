@@ -64,6 +64,7 @@ bool restored(session_creation& creation, function_ref<variable_list()> variable
     creation.restore(variables(), checkpoint_reader(from.checkpoint_filename_with_path));
     return true;
   }
+  if (creation.receives_state()) { return true; }
   const auto found = find_or_wait(creation, from, recovery_wait);
   if (!found) { return creation.restore_unsaved(variables()); }
   creation.restore(variables(), *found);

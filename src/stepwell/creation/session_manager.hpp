@@ -78,7 +78,7 @@ void check_ready(std::string_view for_what, bool has_init_op, bool has_init_fn, 
 
 /// Restores `variables()`, the state of the hooks and the positions of the sources from the checkpoint that `from` selects. Waits for a
 /// checkpoint if `from` requests it. If there is no checkpoint, but the snapshot of a failed save is still in memory, restores this
-/// snapshot. Returns true if something was restored.
+/// snapshot. Returns true if something was restored, or if the session receives the state of its group later.
 /// @see contract SM-4
 [[nodiscard]] bool restored(session_creation& creation, function_ref<variable_list()> variables, const restore_from& from,
                             seconds_value recovery_wait);

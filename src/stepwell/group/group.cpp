@@ -116,9 +116,10 @@ void group::compare(std::string_view what, std::string_view text) {
   }
   if (others.empty()) { return; }
   const auto mine = fmt::format("; this is rank {}, with: {}", engine_->rank(), text);
-  throw failed_precondition_error(fmt::format("the {} of rank 0 and of rank {} of the group differ; all processes must run the same program "
-                                              "with the same model and data{}",
-                                              what, fmt::join(others, ", "), mine));
+  throw failed_precondition_error(
+      fmt::format("the {} of rank 0 and of rank {} of the group differ; all processes must run the same program "
+                  "with the same model and data{}",
+                  what, fmt::join(others, ", "), mine));
 }
 
 void group::share(std::vector<std::byte>& bytes) {
@@ -129,7 +130,7 @@ void group::share(std::vector<std::byte>& bytes) {
   broadcast_bytes(bytes);
 }
 
-// ---- the vote: the first sum of each step also tells whether a process has ended the training
+// ---- the vote: the first sum of each step contains whether a process has ended the training
 
 bool group::is_vote_due() const { return session_.global_step && (has_ended_ || voted_step_ != session_.global_step()); }
 
@@ -139,8 +140,8 @@ void group::sum_with_vote(dtype type, std::span<std::byte> elements) {
   const payload mine{type, elements.size()};
   if (has_ended_) { throw out_of_range_error("the training of the group has ended"); }
   if (infinity_of(type) == 0 && type != dtype::int64) {
-    throw invalid_argument_error(fmt::format("group: the first sum of a step has the type {}; it must be a floating-point type or int64",
-                                             to_string(type)));
+    throw invalid_argument_error(
+        fmt::format("group: the first sum of a step has the type {}; it must be a floating-point type or int64", to_string(type)));
   }
   if (payload_ == payload()) { compare_payloads(mine); }
   if (payload_ != mine) {
@@ -158,7 +159,8 @@ void group::sum_with_vote(dtype type, std::span<std::byte> elements) {
   std::vector<std::byte> with_lane(elements.begin(), elements.end());
   with_lane.resize(elements.size() + size_of(type));
   add(type, with_lane);
-  if (with_lane.back() != std::byte{} || std::ranges::any_of(std::span(with_lane).last(size_of(type)), [](auto one) { return one != std::byte{}; })) {
+  if (with_lane.back() != std::byte{} ||
+      std::ranges::any_of(std::span(with_lane).last(size_of(type)), [](auto one) { return one != std::byte{}; })) {
     discard_step_if_ended(values_of_all(0));
   }
   std::copy_n(with_lane.begin(), elements.size(), elements.begin());

@@ -97,7 +97,7 @@ public:
 
   // ---- Functions for the session.
 
-  /// What a session does for its group.
+  /// Functions of the session that the group calls.
   struct session_hooks {
     /// Returns the global step.
     std::function<std::int64_t()> global_step;
@@ -156,7 +156,7 @@ private:
   std::atomic<std::int64_t> generation_ = 0;
   session_hooks session_;
   std::optional<std::int64_t> voted_step_;
-  payload payload_;                   // that of the first sum of each step; invalid before the first one of this generation
+  payload payload_;  // that of the first sum of each step; invalid before the first one of this generation
   bool has_ended_ = false;
 };
 

@@ -43,8 +43,9 @@ numbered_text parsed(std::string_view line) {
   numbered_text made;
   const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), made.number);
   if (failure != std::errc() || made.number < 0) {
-    throw data_loss_error("the store of the group has a value that no process of the group has written; does another program use the "
-                          "address of rank 0?");
+    throw data_loss_error(
+        "the store of the group has a value that no process of the group has written; does another program use the "
+        "address of rank 0?");
   }
   line.remove_prefix(static_cast<std::size_t>(end - line.data()));
   if (line.starts_with(' ')) { line.remove_prefix(1); }
@@ -170,8 +171,8 @@ private:
     if (how_.stop.stop_requested()) { throw cancelled_error("a stop was requested while the group waits for " + std::string(missing())); }
     const auto now = how_.time.now();
     if (now >= how_.until) {
-      throw deadline_exceeded_error(fmt::format("the group has waited too long for {}; start the missing processes, or raise max_wait_secs",
-                                                missing()));
+      throw deadline_exceeded_error(
+          fmt::format("the group has waited too long for {}; start the missing processes, or raise max_wait_secs", missing()));
     }
     if (now >= next_log_) {
       if (next_log_ != clock::time_point()) { log_info("the group waits for " + std::string(missing())); }

@@ -40,8 +40,8 @@ int number_in(const environment& variable, const char* name, int otherwise) {
   const std::string_view all = text;
   const auto [end, failure] = std::from_chars(all.data(), all.data() + all.size(), value);
   if (failure != std::errc() || end != all.data() + all.size() || value < 0) {
-    throw invalid_argument_error(fmt::format("could not read the rank of this process: the environment variable {} is \"{}\", not a number",
-                                             name, all));
+    throw invalid_argument_error(
+        fmt::format("could not read the rank of this process: the environment variable {} is \"{}\", not a number", name, all));
   }
   return value;
 }

@@ -25,7 +25,7 @@ struct launched_process {
 /// Reads the environment variables of launchers: `RANK` and `WORLD_SIZE` (torchrun, or set by hand, with `MASTER_ADDR` and `MASTER_PORT`),
 /// those of Open MPI, of MPICH and of Slurm, and `JOB_COMPLETION_INDEX` of a Kubernetes indexed job with `STEPWELL_GROUP_SIZE`. `MASTER_ADDR`
 /// and `MASTER_PORT` apply to all launchers. Returns nullopt without a launcher. `variable` returns the value of a variable, or null.
-/// @errors `invalid_argument_error` that names the variable if a value is no number, or if the rank is not below the size.
+/// @errors `invalid_argument_error` that names the variable if a value is malformed, or if the rank is the size or above.
 [[nodiscard]] std::optional<launched_process> find_launcher(const std::function<const char*(const char*)>& variable);
 [[nodiscard]] std::optional<launched_process> find_launcher();
 

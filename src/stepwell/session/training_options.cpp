@@ -2,6 +2,7 @@
 #include "stepwell/session/training_options.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/group/group.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <fmt/format.h>
@@ -39,6 +40,15 @@ std::vector<named_option> options_of_events(const training_options& options) {
           {"save_summaries_secs", options.save_summaries_secs.enabled().has_value()},
           {"save_summaries_at_end", options.save_summaries_at_end},
           {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()}};
+}
+
+void resolve_role(training_options& options) {
+  if (!options.group) { return; }
+  if (!options.master.empty()) {
+    throw invalid_argument_error(
+        "training_options: both group and master are given; in a group, rank 0 is the chief, and there is no master");
+  }
+  options.is_chief = options.group->is_chief();
 }
 
 void resolve_directories(training_options& options) {

@@ -70,6 +70,7 @@ enum class other_data_policy {
 };
 
 class checkpoint_saver_listener;
+class group;
 class queue_runner;
 struct session_setup;
 namespace summary {
@@ -147,7 +148,7 @@ struct training_options {
   /// Numbers of threads for the model, and the pool of threads for I/O. A session over a model does not use the numbers; the model can read
   /// them with `model_session::config`.
   session_config config = {};
-  /// Time that a worker waits for its chief before it throws `deadline_exceeded_error`.
+  /// Time that a worker waits for its chief, or a process of a group for the others, before it throws `deadline_exceeded_error`.
   seconds_value max_wait_secs = 7200;
   /// Interval at which a waiting worker checks whether its chief has made the model ready, if the worker cannot be notified.
   /// @see decision D-3
@@ -184,6 +185,10 @@ struct training_options {
   /// `update_fence::wait`, only variables that are marked with `variable_ref::early()` may change. If empty, the session checks the rule
   /// at the first checkpoint that it copies during a step, and at each 16th one after it.
   std::optional<bool> check_update_fence = std::nullopt;
+  /// The processes that train this model together, see `group`. Rank 0 is the chief: it restores or initialises the state, sends it to the
+  /// other processes and saves it. The others have no directories and no default hooks. Formations wait for missing processes for
+  /// `max_wait_secs`. Cannot be combined with `master`. Null: this process trains alone.
+  std::shared_ptr<stepwell::group> group = nullptr;
   /// Clock of the session. If null, the clock of the machine is used.
   std::shared_ptr<stepwell::clock> clock = nullptr;
 
@@ -218,6 +223,10 @@ using named_option = std::pair<std::string_view, bool>;
 /// Return the options that have no effect without a directory of checkpoints or of event files.
 [[nodiscard]] std::vector<named_option> options_of_checkpoints(const training_options& options);
 [[nodiscard]] std::vector<named_option> options_of_events(const training_options& options);
+
+/// Sets `is_chief` if the session has a group.
+/// @errors `invalid_argument_error` if the role or a master is given, too.
+void resolve_role(training_options& options);
 
 /// Makes the directories absolute. Sets `summary_dir` to the directory of the event files, which may be `checkpoint_dir`. A worker has no
 /// directories.

@@ -59,7 +59,8 @@ std::string next_name(std::span<const std::string> names, std::int64_t now, std:
     if (failure == std::errc{} && seconds >= 0 && seconds < last_second) { now = std::max(now, seconds + 1); }
   }
   static std::atomic<std::uint64_t> counter = 0;
-  return fmt::format("{}{:010}.{}.{}.{}{}", prefix, now, detail::host_name(), ::getpid(), counter.fetch_add(1, std::memory_order_relaxed), suffix);
+  return fmt::format("{}{:010}.{}.{}.{}{}", prefix, now, detail::host_name(), ::getpid(), counter.fetch_add(1, std::memory_order_relaxed),
+                     suffix);
 }
 
 void warn_if_not_last(std::span<const std::string> names, const std::string& ours) {

@@ -263,6 +263,10 @@ void take_retention(const saver_def& saver, training_options& options) {
 
 void complete(training_options& options, const graph_options& of_graph, const std::shared_ptr<graph_state>& graph,
               const std::optional<saver_options>& of_scaffold, bool has_summaries) {
+  if (options.group) {
+    throw invalid_argument_error(
+        "monitored_training_session: a graph of TensorFlow has no group; TensorFlow's own servers train it on several machines, see master");
+  }
   const bool saves = options.is_chief && !options.checkpoint_dir.empty();
   if (of_graph.save_meta_graph && saves) {
     options.checkpoint_listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saver.file_system));

@@ -16,7 +16,7 @@ namespace stepwell::detail {
 namespace {
 
 void check_roles(const training_options& options) {
-  if (!options.is_chief && options.master.empty()) {
+  if (!options.is_chief && options.master.empty() && !options.group) {
     throw invalid_argument_error(
         "monitored_training_session: is_chief is false and master is empty; a worker needs the master whose chief it waits for, e.g. "
         "master = \"local:NAME\"");
@@ -53,6 +53,7 @@ void check_directories(const training_options& options, bool has_summaries) {
 }  // namespace
 
 void complete(training_options& options, const std::optional<saver_options>& of_scaffold, bool has_summaries) {
+  resolve_role(options);
   auto& saver = options.saver;
   if (of_scaffold) { saver = *of_scaffold; }
   if (!options.max_to_keep.is_default()) { saver.max_to_keep = options.max_to_keep; }

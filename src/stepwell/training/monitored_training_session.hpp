@@ -201,14 +201,14 @@ template<class Model>
 class training_session_creator {
 public:
   training_session_creator(Model& model, std::shared_ptr<scaffold<Model>> with, const training_options& options)
-      : model_(&model), scaffold_(std::move(with)), max_wait_secs_(options.max_wait_secs),
-        options_{.target = detail::target_of(options),
-                 .restore = {},
-                 .keep_initial_state = detail::keeps_initial_state(options),
-                 .recovery_wait = options.recovery_wait} {}
+      : model_(&model), scaffold_(std::move(with)), waits_for_chief_(!options.is_chief && !options.group),
+        max_wait_secs_(options.max_wait_secs), options_{.target = detail::target_of(options),
+                                                        .restore = {},
+                                                        .keep_initial_state = detail::keeps_initial_state(options),
+                                                        .recovery_wait = options.recovery_wait} {}
 
   [[nodiscard]] model_session<Model> create_session(session_creation& creation) {
-    if (options_.target.is_chief) { return chief_session_creator<Model>(*model_, scaffold_, options_).create_session(creation); }
+    if (!waits_for_chief_) { return chief_session_creator<Model>(*model_, scaffold_, options_).create_session(creation); }
     return worker_session_creator<Model>(
                *model_, scaffold_, {.target = options_.target, .max_wait_secs = max_wait_secs_, .recovery_wait = options_.recovery_wait})
         .create_session(creation);
@@ -217,6 +217,7 @@ public:
 private:
   Model* model_;
   std::shared_ptr<scaffold<Model>> scaffold_;
+  bool waits_for_chief_;  // a worker of a group receives the state instead
   seconds_value max_wait_secs_;
   chief_session_options options_;
 };

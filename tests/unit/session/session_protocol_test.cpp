@@ -59,6 +59,7 @@ public:
     if (state.is_closed()) { throw sw::failed_precondition_error("closed"); }
   }
   void check_threads() const override {}
+  bool must_leave_group() const noexcept override { return leaves_group; }
 
   /// What an engine does when a piece or a step fails.
   void fail(session_phase phase, std::exception_ptr failure) {
@@ -75,6 +76,7 @@ public:
   bool recovery_is_due = false;
   bool boundary_is_due = false;
   bool skips = false;
+  bool leaves_group = false;
 };
 
 /// A step whose outcome is given.
@@ -93,7 +95,8 @@ public:
 std::string name_of(const action& next) {
   static const std::vector<std::string> pieces = {"find_checkpoint", "begin_hooks",  "make_raw",      "notify_created", "finish_creation",
                                                   "creation_failed", "leave_failed", "attach_source", "step",           "boundary",
-                                                  "drain",           "request_save", "end_hooks",     "finish_close",   "shut_down"};
+                                                  "drain",           "request_save", "leave_group",   "end_hooks",      "finish_close",
+                                                  "shut_down"};
   switch (next.type) {
     case action::kind::work: return pieces.at(static_cast<std::size_t>(next.what));
     case action::kind::wait: return "wait";
@@ -303,6 +306,10 @@ TEST_CASE("the end of the data, or a stop, ends the loop and releases the source
   SECTION("a stop was requested") {
     host.stops = true;
     CHECK(actions_of(host, host.protocol.step(attempt)).empty());
+  }
+  SECTION("a stop was requested in a process of a group") {
+    host.stops = host.leaves_group = true;
+    CHECK(actions_of(host, host.protocol.step(attempt)) == words{"leave_group"});
   }
   CHECK(attempt.outcome == step_outcome::out_of_data);
   CHECK(attempt.is_detached);

@@ -46,7 +46,7 @@ recovery::recovery(const retry_policy& policy, boundary_requests& requests) : po
   check_retry_policy(policy);
 }
 
-clock::time_point recovery::next(const std::exception_ptr& failure, std::int64_t last_step_done) {
+clock::time_point recovery::next(const std::exception_ptr& failure, std::int64_t last_step_done, bool begins_at_once) {
   if (last_step_done > furthest_) {
     furthest_ = last_step_done;
     tries_ = 0;
@@ -56,7 +56,8 @@ clock::time_point recovery::next(const std::exception_ptr& failure, std::int64_t
     tries_ = 0;
     std::rethrow_exception(failure);
   }
-  const auto wait = backoff_of(policy_, ++tries_, static_cast<std::uint64_t>(total_++));
+  const auto backoff = backoff_of(policy_, ++tries_, static_cast<std::uint64_t>(total_++));
+  const auto wait = begins_at_once && tries_ == 1 ? clock::duration::zero() : backoff;
   log_warning(fmt::format("recovery {} of at most {}, in {:.3f} s, after: {}", tries_, policy_.max_attempts,
                           std::chrono::duration<double>(wait).count(), detail::text_of(failure)));
   return requests_.facts().time->now() + wait;

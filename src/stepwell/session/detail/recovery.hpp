@@ -27,10 +27,10 @@ public:
 
   /// Plans one more attempt after `failure`, and returns the time at which it is due. `last_step_done` is the last step done by this
   /// session. Only a step beyond all steps done before the previous failure is progress, because earlier steps are repeated after each
-  /// recovery.
+  /// recovery. If `begins_at_once` is true, the first attempt without progress is due now.
   /// @errors `failure` itself, after `max_attempts` attempts without progress, or after the first attempt without progress if a stop is
   /// requested.
-  clock::time_point next(const std::exception_ptr& failure, std::int64_t last_step_done);
+  clock::time_point next(const std::exception_ptr& failure, std::int64_t last_step_done, bool begins_at_once = false);
 
   /// Returns the number of attempts without progress between them.
   [[nodiscard]] int tries() const noexcept { return tries_; }

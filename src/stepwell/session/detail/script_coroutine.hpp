@@ -32,6 +32,7 @@ enum class piece : std::uint8_t {
   boundary,         ///< Processes requests after a step.
   drain,            ///< Waits for saves in flight.
   request_save,     ///< Calls `save_now` of the hooks that save.
+  leave_group,      ///< Ends the training of all processes of the group after this step.
   end_hooks,        ///< Calls `end` of the hooks.
   finish_close,     ///< Makes the last save, joins threads, and waits for I/O.
   shut_down,        ///< Stops threads without calling hooks. Pending I/O continues.

@@ -6,6 +6,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
+#include "stepwell/group/group.hpp"
 #include "stepwell/hook/detail/run_trace.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/state_names.hpp"
@@ -44,6 +45,7 @@ stop_reason reason_of(const std::exception_ptr& failure, std::optional<errc> kin
 /// Returns `given` with absolute directories, a clock, and a function that finds checkpoints if there is a directory.
 session_setup resolved(session_setup&& given) {
   auto& options = given.options;
+  detail::resolve_role(options);
   detail::resolve_directories(options);
   if (!options.clock) { options.clock = system_clock(); }
   if (!given.find_checkpoint && !options.checkpoint_dir.empty()) {
@@ -108,6 +110,7 @@ void session_engine::call(piece what, detail::step_attempt* attempt) {
     case piece::boundary: return process_boundary_or_fail();
     case piece::drain: return requests_.works().drain(deadline::never(*requests_.facts().time));
     case piece::request_save: return save_on_request();
+    case piece::leave_group: return leave_group();
     case piece::end_hooks: return begin_closing(), end_hooks(closing_->failures);
     case piece::finish_close: return finish_close();
     case piece::shut_down: return shut_down();
@@ -171,6 +174,7 @@ void session_engine::on_failure(step_stage stage, std::exception_ptr failure, in
   requests_.drop_saves();
   settle_fence();
   set_failure(stage, failure);
+  if (options().group && !is_end_of_data()) { options().group->abandon(detail::text_of(failure)); }
   const auto phase = state_.phase();
   if (phase == session_phase::ready || phase == session_phase::stepping || state_.has_failed()) {
     const bool is_midway = phase == session_phase::failed_midway || (stage != step_stage::source && stage != step_stage::boundary);
@@ -300,7 +304,8 @@ void session_engine::leave_failed() {
   requests_.reject_state("recovery has not succeeded");
   skip_batch_ = false;
   join_and_drain();
-  next_attempt_ = recovery_.next(failure_, last_step_done_.load(std::memory_order_relaxed));
+  const bool waits_for_others = options().group != nullptr;  // the formation of a group is a wait already
+  next_attempt_ = recovery_.next(failure_, last_step_done_.load(std::memory_order_relaxed), waits_for_others);
 }
 
 /// Joins the threads and drains the saves of the failed session. Failures that a recovery may overcome are logged. @see contract REC-2
@@ -358,13 +363,17 @@ void session_engine::make_raw() {
   threads_.clear_stop();
   threads_joined_ = false;
   if (is_first) { check_names(); }
+  form_group();
   session_creation creation(
-      requests_, positions_, *copy_, recovery_.is_on() ? &initial_ : nullptr, [this] { return hook_variables(); }, search_, is_first);
+      requests_, positions_, *copy_, recovery_.is_on() ? &initial_ : nullptr, [this] { return hook_variables(); }, search_, is_first,
+      is_group_worker());
   make(creation);
   search_.forget_ahead();
   joins_others_ = creation.is_joining();
+  if (is_group_worker()) { receive_state(creation); }
   starts_at_.store(creation.starts_at().value_or(raw_step()), std::memory_order_relaxed);
   if (!joins_others_) { positions_.go_back(starts_at()); }
+  if (options().group && !is_group_worker()) { send_state(); }
   requests_.accept_state();
   note_created(is_first);
   start_runners();
@@ -437,6 +446,7 @@ run_ending session_engine::ending(const std::exception_ptr& failure) const {
 }
 
 void session_engine::begin_closing() {
+  leave_group();
   settle_fence();
   closing_.emplace(close_progress{.until = grace(), .failures = {}});
   requests_.limits().begin_close(closing_->until);
@@ -486,6 +496,7 @@ void session_engine::abandon(std::exception_ptr failure) noexcept {
 void session_engine::shut_down() noexcept {
   if (state_.phase() > session_phase::ending) { return; }
   const log_scope named(options().name);
+  if (options().group) { options().group->abandon("the session was destroyed before it was closed"); }
   state_.to(session_phase::abandoned);
   requests_.end_trace();
   requests_.drop_saves();
@@ -497,7 +508,10 @@ void session_engine::shut_down() noexcept {
 
 /// Closes the raw session. Failures are logged. @see contract WRAP-7
 void session_engine::close_raw() noexcept {
-  if (is_closed()) { end_signals_.reset(); }  // restores the program's handlers
+  if (is_closed()) {
+    end_signals_.reset();  // restores the program's handlers
+    if (options().group) { options().group->close(); }
+  }
   if (!has_raw()) { return; }
   settle_fence();
   detail::log_failure("while closing the raw session", [&] { close_made(); });

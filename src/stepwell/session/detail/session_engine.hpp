@@ -82,6 +82,7 @@ public:
   [[nodiscard]] bool take_skip() noexcept final { return std::exchange(skip_batch_, false); }
   /// Throws the failure that a thread reported, if the session does not recover. @see contract SING-4
   void check_threads() const final;
+  [[nodiscard]] bool must_leave_group() const noexcept final { return options().group && should_stop(); }
   [[nodiscard]] std::int64_t step_reached() const noexcept final;
   [[nodiscard]] detail::loop_place place_after_recovery(std::int64_t reached) const final;
   [[nodiscard]] bool ends_with_data() final;
@@ -177,6 +178,8 @@ private:
   virtual void with_values(function_ref<void()> action) = 0;
   virtual void make(session_creation& creation) = 0;
   virtual void close_made() = 0;
+  /// Sends the values of `raw_variables` to where the variables are. @see detail::push_variables
+  virtual void push() = 0;
 
   // Functions of the hooks.
   [[nodiscard]] virtual variable_list hook_variables() = 0;
@@ -205,6 +208,11 @@ private:
   void save_on_request();
   void finish_close();
 
+  [[nodiscard]] bool is_group_worker() const noexcept { return options().group && !options().is_chief; }
+  void form_group();
+  void send_state();
+  void receive_state(session_creation& creation);
+  void leave_group() noexcept;
   void watch_for_end();
   void note_created(bool is_first);
   void answer_rollback();

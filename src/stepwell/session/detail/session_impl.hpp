@@ -83,6 +83,7 @@ private:
     action();
   }
   void make(session_creation& creation) override { maker_(raw_, creation); }
+  void push() override { detail::push_variables(*raw_); }
   void close_made() override {
     if constexpr (detail::has_close<Raw>) { raw_->close(); }
   }

@@ -182,6 +182,7 @@ script session_protocol::step(step_attempt& attempt) {
   }
   attempt.outcome = step_outcome::out_of_data;
   attempt.detach();
+  if (host_.must_leave_group()) { co_await work(piece::leave_group); }
   host_.check_threads();
 }
 

@@ -169,6 +169,8 @@ public:
   [[nodiscard]] virtual bool take_skip() noexcept = 0;
   /// Checks that a save is allowed. @errors `failed_precondition_error` if it is not.
   virtual void check_save() const = 0;
+  /// Returns true if the end of the loop, after a stop, ends the training of the other processes of a group, too.
+  [[nodiscard]] virtual bool must_leave_group() const noexcept = 0;
   /// Called at the end of a loop. @errors A failure that a thread reported, if the session does not recover.
   virtual void check_threads() const = 0;
 

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Training sessions of a group, whose processes are threads of this one.
+#include "support/catch.hpp"
+#include "support/checkpoint_files.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/thread_group.hpp"
+
+#include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/group/part_of.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+using namespace sw::test;
+
+namespace {
+
+using examples = std::vector<double>;
+
+examples numbers(int count) {
+  examples all;
+  for (int i = 0; i < count; ++i) { all.push_back(std::sin(i) / 3); }
+  return all;
+}
+
+/// Moves a weight towards the examples; its rounding depends on the order of the sum.
+struct mean_model {
+  struct result {
+    double weight;
+  };
+
+  explicit mean_model(std::shared_ptr<sw::group> with) : group(std::move(with)), sums(group, 1) {}
+
+  result step(const std::vector<sw::batch_part<examples>>& parts) {
+    if (before_sum) { before_sum(); }
+    sums.clear();
+    for (const auto& [index, batch] : parts) {
+      for (const auto value : batch) { sums.part(index)[0] += value - 0.37 * weight; }
+    }
+    weight += 0.1 * sums.sum()[0];
+    return {weight};
+  }
+  [[nodiscard]] sw::variable_list variables() { return sw::variables({{"weight", weight}}); }
+
+  std::shared_ptr<sw::group> group;
+  sw::part_sums<double> sums;
+  double weight = 0.5;
+  std::function<void()> before_sum;
+};
+
+const auto all_examples = numbers(50);
+
+auto batches_of(const std::shared_ptr<sw::group>& group, std::uint64_t epochs = 4) {
+  return sw::data::shuffled_batches(sw::parts_of(all_examples, group), {.batch_size = 8, .seed = 3, .epochs = epochs});
+}
+
+sw::training_options options_of(const std::shared_ptr<sw::group>& group, const std::string& directory) {
+  sw::training_options options{.save_summaries_steps = sw::none,
+                               .log_step_count_steps = sw::none,
+                               .max_wait_secs = 20,
+                               .retry = {.initial_backoff = 0},
+                               .group = group};
+  if (!directory.empty()) {
+    options.checkpoint_dir = directory;
+    options.save_checkpoint_steps = 5;
+    options.max_to_keep = sw::none;
+  }
+  return options;
+}
+
+/// The weights after each step, as each rank has seen them. A step that is repeated after a recovery replaces its predecessor.
+class record {
+public:
+  void add(int rank, std::int64_t step, double weight) {
+    const std::lock_guard lock(mutex_);
+    weights_[rank][step] = weight;
+  }
+  [[nodiscard]] std::map<std::int64_t, double> of(int rank) const {
+    const auto found = weights_.find(rank);
+    return found == weights_.end() ? std::map<std::int64_t, double>() : found->second;
+  }
+
+private:
+  std::mutex mutex_;
+  std::map<int, std::map<std::int64_t, double>> weights_;
+};
+
+using change = std::function<void(mean_model&, int rank)>;
+
+/// Trains in a group of `size` threads. Returns the weights of each rank.
+void train(thread_job& job, record& seen, const std::string& directory, std::int64_t last_step, const change& prepare = {}) {
+  const auto failures = job.run(
+      [&](const std::shared_ptr<sw::group>& group) {
+        const int rank = group->rank();
+        mean_model model(group);
+        if (prepare) { prepare(model, rank); }
+        auto batches = batches_of(group);
+        auto session = sw::monitored_training_session(model, options_of(group, directory), sw::stop_at_step(last_step));
+        for (const auto& step : session.steps(batches)) { seen.add(rank, step.global_step, step.value.weight); }
+        session.close();
+      },
+      {.parts = 4});
+  for (const auto& failure : failures) {
+    if (failure) { std::rethrow_exception(failure); }
+  }
+}
+
+std::map<std::int64_t, double> weights_alone(std::int64_t last_step) {
+  const temporary_directory directory;
+  thread_job alone(1);
+  record seen;
+  train(alone, seen, directory.path(), last_step);
+  return seen.of(0);
+}
+
+}  // namespace
+
+TEST_CASE("a group of any size has the same bits after each step and in its checkpoints as one process") {
+  const auto expected = weights_alone(20);
+  REQUIRE(expected.size() == 20);
+  const int size = GENERATE(2, 3, 4);
+  const temporary_directory directory;
+  thread_job job(size);
+  record seen;
+  train(job, seen, directory.path(), 20);
+  for (int rank = 0; rank < size; ++rank) { CHECK(seen.of(rank) == expected); }
+  CHECK(steps_in(directory.path()) == "0 5 10 15 20");
+}
+
+TEST_CASE("the processes of a group need one collective operation for each step") {
+  const temporary_directory directory;
+  int more = 0;
+  const auto operations_of = [&](std::int64_t steps) {
+    thread_job job(2);
+    record seen;
+    train(job, seen, "", steps);
+    return job.operations.load();
+  };
+  more = operations_of(20) - operations_of(10);
+  CHECK(more == 2 * 10);
+}
+
+TEST_CASE("a group continues a training that another number of processes began") {
+  const auto expected = weights_alone(25);
+  const temporary_directory directory;
+  record seen;
+  std::int64_t last = 0;
+  for (const int size : {4, 2, 1, 3, 4}) {
+    thread_job job(size);
+    train(job, seen, directory.path(), last += 5);
+  }
+  CHECK(seen.of(0) == expected);
+}
+
+TEST_CASE("a transient failure of any process makes the whole group continue from the newest checkpoint") {
+  const auto expected = weights_alone(20);
+  const int failing = GENERATE(0, 1, 2);
+  const temporary_directory directory;
+  thread_job job(3);
+  record seen;
+  train(job, seen, directory.path(), 20, [&](mean_model& model, int rank) {
+    if (rank != failing) { return; }
+    model.before_sum = [calls = 0]() mutable {
+      if (++calls == 8) { throw sw::unavailable_error("the device was lost"); }
+    };
+  });
+  for (int rank = 0; rank < 3; ++rank) { CHECK(seen.of(rank) == expected); }
+}
+
+TEST_CASE("a group without a checkpoint recovers to the state that rank 0 has kept") {
+  const auto expected = weights_alone(20);
+  thread_job job(2);
+  record seen;
+  train(job, seen, "", 20, [&](mean_model& model, int rank) {
+    if (rank != 1) { return; }
+    model.weight = 7;  // rank 0 sends its own value
+    model.before_sum = [calls = 0]() mutable {
+      if (++calls == 8) { throw sw::unavailable_error("the device was lost"); }
+    };
+  });
+  CHECK(seen.of(0) == expected);
+  CHECK(seen.of(1) == expected);
+}
+
+TEST_CASE("a stop of any process ends all processes of a group at the same step, which is saved once") {
+  const auto expected = weights_alone(20);
+  const int stopping = GENERATE(0, 1, 2);
+  const temporary_directory directory;
+  thread_job job(3);
+  std::mutex mutex;
+  std::map<int, std::int64_t> last;
+  std::map<int, sw::stop_reason> why;
+  const auto failures = job.run(
+      [&](const std::shared_ptr<sw::group>& group) {
+        const int rank = group->rank();
+        mean_model model(group);
+        auto batches = batches_of(group);
+        auto session = sw::monitored_training_session(model, options_of(group, directory.path()));
+        std::int64_t done = 0;
+        for (const auto& step : session.steps(batches)) {
+          done = step.global_step;
+          CHECK(step.value.weight == expected.at(done));
+          if (rank == stopping && done == 7) { session.request_stop("enough"); }
+        }
+        {
+          const std::lock_guard lock(mutex);
+          last[rank] = done;
+          why[rank] = session.stop_reason();
+        }
+        session.close();
+      },
+      {.parts = 4});
+  for (const auto& failure : failures) { CHECK(failure == nullptr); }
+  CHECK(last == std::map<int, std::int64_t>{{0, 7}, {1, 7}, {2, 7}});
+  for (const auto& [rank, reason] : why) {
+    CHECK(reason.cause == sw::stop_cause::requested);
+    const auto text =
+        rank == stopping ? std::string("enough") : "rank " + std::to_string(stopping) + " of the group has ended the training (requested)";
+    CHECK(reason.text == text);
+  }
+  CHECK(steps_in(directory.path()) == "0 5 7");
+}
+
+TEST_CASE("a group ends when the data of any process ends") {
+  thread_job job(2);
+  std::mutex mutex;
+  std::map<int, std::int64_t> last;
+  const auto failures = job.run(
+      [&](const std::shared_ptr<sw::group>& group) {
+        mean_model model(group);
+        auto batches = batches_of(group, group->rank() == 1 ? 1 : 2);
+        auto session = sw::monitored_training_session(model, options_of(group, ""));
+        for (const auto& step : session.steps(batches)) {
+          const std::lock_guard lock(mutex);
+          last[group->rank()] = step.global_step;
+        }
+        session.close();
+      },
+      {.parts = 4});
+  for (const auto& failure : failures) { CHECK(failure == nullptr); }
+  CHECK(last[0] == last[1]);
+  CHECK(last[0] == 7);
+}
+
+TEST_CASE("a model that is NaN in all processes is not taken for the end of the training") {
+  thread_job job(2);
+  record seen;
+  train(job, seen, "", 6, [&](mean_model& model, int rank) {
+    if (rank == 1) {
+      model.before_sum = [&model, calls = 0]() mutable {
+        if (++calls == 3) { model.weight = std::numeric_limits<double>::quiet_NaN(); }
+      };
+    }
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto weights = seen.of(rank);
+    REQUIRE(weights.size() == 6);
+    CHECK(std::isnan(weights.at(3)));
+    CHECK(std::isnan(weights.at(6)));
+  }
+}
+
+TEST_CASE("the processes of a group must have the same variables") {
+  struct other_model : mean_model {
+    using mean_model::mean_model;
+    double more = 0;
+    [[nodiscard]] sw::variable_list variables() { return sw::variables({{"weight", weight}, {"more", more}}); }
+  };
+  thread_job job(2);
+  const auto failures = job.run([&](const std::shared_ptr<sw::group>& group) {
+    const auto begin = [&](auto model) { static_cast<void>(sw::monitored_training_session(model, options_of(group, ""))); };
+    group->is_chief() ? begin(mean_model(group)) : begin(other_model(group));
+  });
+  const auto thrown_by = [&](std::size_t rank) { std::rethrow_exception(failures[rank]); };
+  CHECK_THROWS_WITH(thrown_by(0), ContainsSubstring("the variables of rank 0 and of rank 1 of the group differ"));
+  CHECK_THROWS_AS(thrown_by(1), sw::failed_precondition_error);
+}
+
+TEST_CASE("a session of a group rejects a master") {
+  thread_job job(1);
+  const auto group = job.join(0);
+  mean_model model(group);
+  auto options = options_of(group, "");
+  options.master = "local:a";
+  CHECK_THROWS_AS(sw::monitored_training_session(model, options), sw::invalid_argument_error);
+}
+
+TEST_CASE("a sum outside of a session is an error that names the option") {
+  thread_job job(2);
+  const auto group = job.join(0);
+  double value = 1;
+  CHECK_THROWS_WITH(group->sum(value), ContainsSubstring("training_options::group"));
+}
