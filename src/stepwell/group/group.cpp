@@ -88,8 +88,8 @@ void group::add(dtype type, std::span<std::byte> elements) {
 void group::sum_elements(dtype type, std::span<std::byte> elements) {
   if (size() == 1) { return; }
   check_formed("sum");
-  if (!is_vote_due()) { return add(type, elements); }
-  const auto step = session_.global_step();
+  const auto step = session_.running_step ? session_.running_step() : std::nullopt;
+  if (!step || (step == voted_step_ && !has_ended_)) { return add(type, elements); }
   sum_with_vote(type, elements);
   voted_step_ = step;
 }
@@ -105,6 +105,28 @@ std::vector<std::int64_t> group::values_of_all(std::int64_t mine) {
   all[static_cast<std::size_t>(rank())] = mine;
   add(dtype::int64, std::as_writable_bytes(std::span(all)));
   return all;
+}
+
+/// Returns the bytes of `variables` in all processes, one after the other. Adding integers of which all but one are zero changes no bit.
+std::vector<std::byte> group::bytes_of_all(const variable_list& variables) {
+  std::size_t bytes = 0;
+  for (const auto& variable : variables) { bytes += variable.size_bytes(); }
+  const auto each = (bytes + sizeof(std::int64_t) - 1) / sizeof(std::int64_t) * sizeof(std::int64_t);
+  std::vector<std::byte> all(each * static_cast<std::size_t>(size()));
+  auto mine = std::span(all).subspan(each * static_cast<std::size_t>(rank()), each);
+  for (const auto& variable : variables) {
+    variable.copy_to(mine.first(variable.size_bytes()));
+    mine = mine.subspan(variable.size_bytes());
+  }
+  add(dtype::int64, all);
+  return all;
+}
+
+void group::assign(const variable_list& variables, std::span<const std::byte> bytes) {
+  for (const auto& variable : variables) {
+    variable.copy_from(bytes.first(variable.size_bytes()));
+    bytes = bytes.subspan(variable.size_bytes());
+  }
 }
 
 void group::compare(std::string_view what, std::string_view text) {
@@ -131,8 +153,6 @@ void group::share(std::vector<std::byte>& bytes) {
 }
 
 // ---- the vote: the first sum of each step contains whether a process has ended the training
-
-bool group::is_vote_due() const { return session_.global_step && (has_ended_ || voted_step_ != session_.global_step()); }
 
 /// A process that has ended the training adds a NaN to the first element. Only if the sum is NaN there, one more sum is needed to see whether
 /// a process has ended, or the model has a NaN. An integer has an additional element instead.

@@ -9,6 +9,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/group/collective.hpp"
 #include "stepwell/group/engine.hpp"
+#include "stepwell/kernel/metrics.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -21,6 +22,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stepwell {
@@ -92,6 +94,21 @@ public:
     const auto elements = detail::elements_of(values);
     broadcast_bytes({const_cast<std::byte*>(elements.bytes.data()), elements.bytes.size()});
   }
+  /// Returns the metric of all processes: their metrics, merged in the order of the ranks. Not for the first sum of a step.
+  /// @errors Those of `sum`.
+  template<metrics::streaming_metric Metric>
+  [[nodiscard]] Metric merged(Metric mine) {
+    if (size() == 1) { return mine; }
+    const auto bytes = bytes_of_all(mine.variables());
+    const auto each = bytes.size() / static_cast<std::size_t>(size());
+    std::optional<Metric> all;
+    for (int other = 0; other < size(); ++other) {
+      Metric one = mine;
+      assign(one.variables(), std::span(bytes).subspan(static_cast<std::size_t>(other) * each, each));
+      all ? all->merge(one) : static_cast<void>(all.emplace(std::move(one)));
+    }
+    return *std::move(all);
+  }
   void sum_elements(dtype type, std::span<std::byte> elements);
   void broadcast_bytes(std::span<std::byte> bytes);
 
@@ -99,8 +116,9 @@ public:
 
   /// Functions of the session that the group calls.
   struct session_hooks {
-    /// Returns the global step.
-    std::function<std::int64_t()> global_step;
+    /// Returns the global step before the step of the model that is running. Empty between two such steps: sums of hooks and of evaluations do
+    /// not take part in the vote.
+    std::function<std::optional<std::int64_t>()> running_step;
     /// Called when the process `rank` has ended the training with `leave(cause)`.
     std::function<void(int rank, std::int64_t cause)> stop;
   };
@@ -143,9 +161,10 @@ private:
   template<class Operation>
   void guarded(std::string_view what, Operation operation);
   void add(dtype type, std::span<std::byte> elements);
-  [[nodiscard]] bool is_vote_due() const;
   void sum_with_vote(dtype type, std::span<std::byte> elements);
   void compare_payloads(const payload& mine);
+  [[nodiscard]] std::vector<std::byte> bytes_of_all(const variable_list& variables);
+  static void assign(const variable_list& variables, std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<std::int64_t> values_of_all(std::int64_t mine);
   void discard_step_if_ended(const std::vector<std::int64_t>& causes);
 

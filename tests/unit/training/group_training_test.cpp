@@ -8,7 +8,9 @@
 
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/group/part_of.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/kernel/metrics.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cmath>
@@ -124,6 +126,21 @@ std::map<std::int64_t, double> weights_alone(std::int64_t last_step) {
   train(alone, seen, directory.path(), last_step);
   return seen.of(0);
 }
+
+/// Sums over the processes after each step, and merges their metric.
+struct counting_hook {
+  std::shared_ptr<sw::group> group;
+  std::vector<double>* means;
+  sw::metrics::mean mine = {};
+
+  void after_run(auto& context, const auto& /*values*/) {
+    mine.update(static_cast<double>(group->rank()) + static_cast<double>(context.global_step()));
+    std::int64_t processes = 1;
+    group->sum(processes);
+    CHECK(processes == 3);
+    means->push_back(group->merged(mine).value());
+  }
+};
 
 }  // namespace
 
@@ -270,6 +287,51 @@ TEST_CASE("a model that is NaN in all processes is not taken for the end of the 
     CHECK(std::isnan(weights.at(3)));
     CHECK(std::isnan(weights.at(6)));
   }
+}
+
+TEST_CASE("a hook can sum over the group after each step, and merge its metric") {
+  thread_job job(3);
+  std::vector<std::vector<double>> means(3);
+  const auto failures = job.run([&](const std::shared_ptr<sw::group>& group) {
+    mean_model model(group);
+    auto batches = batches_of(group);
+    counting_hook hook{group, &means[static_cast<std::size_t>(group->rank())]};
+    auto session = sw::monitored_training_session(model, options_of(group, ""), hook, sw::stop_at_step(4));
+    for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+    session.close();
+  });
+  for (const auto& failure : failures) {
+    if (failure) { std::rethrow_exception(failure); }
+  }
+  for (const auto& of_rank : means) { CHECK(of_rank == std::vector{2.0, 2.5, 3.0, 3.5}); }
+}
+
+TEST_CASE("a NaN of one process makes all processes go back and skip the same batch") {
+  const temporary_directory directory;
+  thread_job job(3);
+  record seen;
+  const auto failures = job.run([&](const std::shared_ptr<sw::group>& group) {
+    const int rank = group->rank();
+    mean_model model(group);
+    if (rank == 1) {
+      model.before_sum = [&model, calls = 0]() mutable {
+        if (++calls == 8) { model.weight = std::numeric_limits<double>::quiet_NaN(); }
+      };
+    }
+    auto batches = batches_of(group);
+    auto session = sw::monitored_training_session(model, options_of(group, directory.path()), sw::stop_at_step(12),
+                                                  sw::rollback_on_nan_hook(&mean_model::result::weight, sw::skip_batch{}));
+    for (const auto& step : session.steps(batches)) { seen.add(rank, step.global_step, step.value.weight); }
+    session.close();
+  });
+  for (const auto& failure : failures) {
+    if (failure) { std::rethrow_exception(failure); }
+  }
+  const auto weights = seen.of(0);
+  CHECK(weights.size() == 12);
+  for (const auto& [step, weight] : weights) { CHECK(std::isfinite(weight)); }
+  CHECK(seen.of(1) == weights);
+  CHECK(seen.of(2) == weights);
 }
 
 TEST_CASE("the processes of a group must have the same variables") {

@@ -373,7 +373,10 @@ void session_engine::make_raw() {
   if (is_group_worker()) { receive_state(creation); }
   starts_at_.store(creation.starts_at().value_or(raw_step()), std::memory_order_relaxed);
   if (!joins_others_) { positions_.go_back(starts_at()); }
-  if (options().group && !is_group_worker()) { send_state(); }
+  if (options().group) {
+    last_step_done_.store(starts_at(), std::memory_order_relaxed);  // for `running_step`
+    if (!is_group_worker()) { send_state(); }
+  }
   requests_.accept_state();
   note_created(is_first);
   start_runners();

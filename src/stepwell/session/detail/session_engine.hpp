@@ -210,6 +210,7 @@ private:
 
   [[nodiscard]] bool is_group_worker() const noexcept { return options().group && !options().is_chief; }
   void form_group();
+  [[nodiscard]] std::optional<std::int64_t> running_step() const noexcept;
   void send_state();
   void receive_state(session_creation& creation);
   void leave_group() noexcept;

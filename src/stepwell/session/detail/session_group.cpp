@@ -30,12 +30,19 @@ void session_engine::form_group() {
   const std::stop_callback on_interruption(signals.interruption_token(), stop_of{source});
   options().group->form(
       {.time = requests_.facts().time, .stop = source.get_token(), .limit = detail::as_duration(options().max_wait_secs)},
-      {.global_step = [this] { return raw_step(); },
+      {.running_step = [this] { return running_step(); },
        .stop =
            [signals = requests_.signals()](int rank, std::int64_t cause) {
              const auto why = static_cast<stop_cause>(cause);
              signals->request_stop({why, fmt::format("rank {} of the group has ended the training ({})", rank, to_string(why))});
            }});
+}
+
+/// Returns the global step before the step that is running. A step that is done is counted before the hooks are called.
+std::optional<std::int64_t> session_engine::running_step() const noexcept {
+  if (state_.phase() != detail::session_phase::stepping) { return std::nullopt; }
+  const auto step = raw_step();
+  return step == last_step_done_.load(std::memory_order_relaxed) ? std::optional(step) : std::nullopt;
 }
 
 void session_engine::send_state() {
