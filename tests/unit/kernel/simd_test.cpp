@@ -3,9 +3,11 @@
 #include "support/log_capture.hpp"
 
 #include <stepwell/base/tensor.hpp>
+#include <stepwell/kernel/detail/crc32c.hpp>
 #include <stepwell/kernel/detail/simd.hpp>
 #include <stepwell/kernel/statistics.hpp>
 
+#include <sys/utsname.h>
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,6 +18,7 @@
 #include <limits>
 #include <random>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -124,6 +127,39 @@ TEMPLATE_TEST_CASE("every set of instructions gives the same bits", "[kernel][si
     });
     SUCCEED();
   }
+}
+
+TEST_CASE("every architecture gives the same bits", "[kernel][simd]") {
+  const auto checksum = [](auto zero, const kernel::simd_kernels& set) {
+    using number = decltype(zero);
+    std::mt19937_64 random(29);
+    std::vector<number> values(1000);
+    std::uint32_t sum = 0;
+    for (const bool all_bits : {false, true}) {
+      for (auto& value : values) {
+        const auto bits = static_cast<bits_of<number>>(random());
+        // Without `all_bits`, numbers from -2 to 2, which come from integers: distributions of the standard library may differ.
+        value = all_bits ? std::bit_cast<number>(bits) : static_cast<number>(static_cast<std::int32_t>(random())) / (1 << 30);
+      }
+      for (const std::size_t size : {1, 7, 31, 100, 1000}) {
+        const auto results = all_results(set, std::span<const number>(values).first(size));
+        sum = kernel::crc32c(std::as_bytes(std::span(results)), sum);
+      }
+    }
+    return sum;
+  };
+  for (const auto* const set : kernel::available_simd()) {
+    INFO(set->name);
+    CHECK(checksum(0.0F, *set) == 0x64bcde3e);
+    CHECK(checksum(0.0, *set) == 0x3a440cd7);
+  }
+}
+
+TEST_CASE("on arm64 the kernels use NEON", "[kernel][simd]") {
+  utsname machine{};
+  REQUIRE(::uname(&machine) == 0);
+  const bool is_arm64 = machine.machine == std::string_view("aarch64");
+  CHECK((kernel::available_simd().front()->name == std::string_view("neon")) == is_arm64);
 }
 
 TEMPLATE_TEST_CASE("sums are those of sixteen lanes, which are added in one order", "[kernel][simd]", float, double) {
