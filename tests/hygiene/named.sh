@@ -37,7 +37,7 @@ foreign=$(grep -v '^#' tests/hygiene/named.txt 2>/dev/null || true)
 code=$(everything)
 words=$(printf '%s\n' "$code" | grep -aoE '[A-Za-z_][A-Za-z0-9_]*' | sort -u || true)
 options=$(printf '%s\n' "$code" | grep -aoE -- '--[a-z][a-z0-9-]+' | sort -u || true)
-kinds=$(sed -n 's/^  \([a-z]*\)) .*run_.*/\1/p' tests/run 2>/dev/null || true)
+kinds=$(sed -n 's/^  \([a-z0-9]*\)) .*run_.*/\1/p' tests/run 2>/dev/null || true)
 presets=$(grep -oE '"name": "[a-z-]+"' CMakePresets.json 2>/dev/null | cut -d'"' -f4 || true)
 requests=$(sed -n 's/.*\badd_subcommand("\([a-z]*\)".*/\1/p; s/.*\badd("\([a-z]*\)", .*/\1/p' src/tool/*.cpp 2>/dev/null || true)
 
@@ -47,7 +47,7 @@ while IFS= read -r page; do
   { grep -oE 'STEPWELL_[A-Z_]+' "$page" || true; } | missing_from "$words" | complain "$page" "nothing is called"
   { commands "$page" | grep -oE '(^|[ (])(src|tests|examples|docs|cmake|modules|conan)/[A-Za-z0-9_./-]+' || true; } | tr -d ' (' | sort -u |
     while IFS= read -r path; do [ -e "$path" ] || echo "$path"; done | complain "$page" "there is no"
-  { commands "$page" | grep -oE 'tests/run [a-z]+' || true; } | cut -d' ' -f2 | missing_from "$kinds" | complain "$page" "tests/run has no"
+  { commands "$page" | grep -oE 'tests/run [a-z0-9]+' || true; } | cut -d' ' -f2 | missing_from "$kinds" | complain "$page" "tests/run has no"
   { commands "$page" | grep -oE -- '--preset [a-z-]+' || true; } | cut -d' ' -f2 | missing_from "$presets" | complain "$page" "there is no preset"
   { shell "$page" | grep -oE '(^|[$(] ?)stepwell [a-z]+' || true; } | sed 's/.* //' | missing_from "$requests" | complain "$page" "the program stepwell has no"
 done < <(pages)
