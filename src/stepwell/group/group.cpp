@@ -179,8 +179,7 @@ void group::sum_with_vote(dtype type, std::span<std::byte> elements) {
   std::vector<std::byte> with_lane(elements.begin(), elements.end());
   with_lane.resize(elements.size() + size_of(type));
   add(type, with_lane);
-  if (with_lane.back() != std::byte{} ||
-      std::ranges::any_of(std::span(with_lane).last(size_of(type)), [](auto one) { return one != std::byte{}; })) {
+  if (std::ranges::any_of(std::span(with_lane).last(size_of(type)), [](auto one) { return one != std::byte{}; })) {
     discard_step_if_ended(values_of_all(0));
   }
   std::copy_n(with_lane.begin(), elements.size(), elements.begin());

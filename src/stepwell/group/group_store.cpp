@@ -106,7 +106,6 @@ public:
         if (auto agreed = take_part(joined)) { return *std::move(agreed); }
       } catch (const unavailable_error&) {  // rank 0 has not started yet, or is being replaced, and its next store begins empty
         is_chief_there = false;
-        joined.clear();
       }
       pause([&] { return is_chief_there ? "rank 0 to form the group" : "rank 0, which cannot be reached"; });
     }

@@ -109,7 +109,7 @@ private:
 /// `after_create_session` of the hooks, the copy for a due checkpoint, recovering, `end` of the hooks, and closing. The caller is suspended
 /// during this work, so only one thread at a time uses the hooks and the model. If steps run on the executor of the caller, the session
 /// yields about every 100 us, so that other work on that executor can run. If a step takes longer than 100 us, the session yields after
-/// each step. In a session with a master (`training_options::master`), a step may block until other sessions have done theirs. Such a step
+/// each step. In a session with a master or a group (`training_options`), a step may block until other sessions have done theirs. Such a step
 /// therefore runs on a thread of stepwell, unless `steps_on` gives an executor.
 ///
 /// **Awaitable models.** The model's `step` may return an `asio::awaitable` of its usual return type. The session awaits it on the executor

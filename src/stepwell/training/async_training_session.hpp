@@ -47,7 +47,7 @@ template<class Model, class... Given>
 [[nodiscard]] auto monitored_training_session(const deferred_start& start, Model&& model, training_options options = {}, Given... given) {
   if constexpr (detail::can_be_trained<Model>()) {
     auto how = start.how();
-    how.creation_waits(how.creation_waits().value_or(!options.is_chief || !options.master.empty()));
+    how.creation_waits(how.creation_waits().value_or(!options.is_chief || !options.master.empty() || options.group));
     return detail::make_training_session<async_monitored_session>(model, options, std::tuple<async_options>(std::move(how)),
                                                                   std::move(given)...);
   }

@@ -154,10 +154,11 @@ public:
   /// Returns true if other handlers of this executor should run before the next step; else consumes one step of the time slice.
   [[nodiscard]] bool is_slice_over() noexcept { return !how_.has_compute() && slice_.is_over(); }
 
-  /// Returns the place where steps run. A step on a shared model may block on other sessions, so it needs another thread.
+  /// Returns the place where steps run. A step on a shared model may block on other sessions, and one of a group on other processes, so it
+  /// needs another thread.
   [[nodiscard]] execution_place place_of_steps() {
     if (how_.has_compute()) { return execution_place::compute; }
-    return detail::is_shared(core_->raw()) ? execution_place::own_thread : execution_place::here;
+    return core_->options().group || detail::is_shared(core_->raw()) ? execution_place::own_thread : execution_place::here;
   }
 
   /// A guard that keeps a script alive while it is executed: the script of an operation, or of a run inside a step function. The script is
