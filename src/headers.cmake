@@ -204,6 +204,9 @@ set(STEPWELL_XTENSOR_HEADERS
 set(STEPWELL_TORCH_HEADERS
   stepwell/torch/torch.hpp
 )
+set(STEPWELL_MPI_HEADERS
+  stepwell/mpi/mpi.hpp
+)
 set(STEPWELL_TENSORFLOW_HEADERS
   stepwell/tensorflow/async_training.hpp
   stepwell/tensorflow/evaluation.hpp
@@ -264,6 +267,8 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/hooks/detail/rare_log.hpp
   stepwell/hooks/detail/save_budget.hpp
   stepwell/hooks/detail/writer_work.hpp
+  stepwell/mpi/detail/peers.hpp
+  stepwell/mpi/detail/watchdog.hpp
   stepwell/torch/detail/copied_tensor.hpp
   stepwell/tensorflow/detail/bounded_call.hpp
   stepwell/tensorflow/detail/c_api.hpp

@@ -3,7 +3,7 @@
 #
 # Checks which folders include other libraries. Asio: coro, io, the async_*.hpp headers of session and training, and
 # files that declare an async_ function. xsimd: kernel. Protobuf: the .cpp files of format and tensorflow.
-# Eigen, xtensor and LibTorch: their own adapters.
+# Eigen, xtensor, LibTorch and MPI: their own adapters.
 source "$(dirname "$0")/common.sh"
 
 # including PATTERN: prints the files with an #include line that matches the pattern.
@@ -33,5 +33,8 @@ for file in $(including 'Eigen/'); do
 done
 for file in $(including 'torch/|ATen/|c10/'); do
   case $file in src/stepwell/torch/*) ;; *) mistake "$file: includes LibTorch; that is for src/stepwell/torch" ;; esac
+done
+for file in $(including 'mpi\.h'); do
+  case $file in src/stepwell/mpi/*) ;; *) mistake "$file: includes MPI; that is for src/stepwell/mpi" ;; esac
 done
 finish

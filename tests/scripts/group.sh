@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Sourced by tests/run: groups of processes. One build tree for each library of MPI, because a program works with one of them only.
+
+# group_with_mpi LIBRARY: builds the adapter with Open MPI (openmpi) or MPICH (mpich), and runs its tests.
+group_with_mpi() {
+  local library=$1 tree=group-$1
+  say "building with $library"
+  cmake -S "$root" -B "$root/build/$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DSTEPWELL_WERROR=ON \
+    -DSTEPWELL_BUILD_MPI=ON "-DMPI_CXX_COMPILER=$(first_of "mpicxx.$library" mpicxx)" \
+    "-DMPIEXEC_EXECUTABLE=$(first_of "mpiexec.$library" mpiexec)" -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF \
+    ${STEPWELL_UNITY:+-DCMAKE_UNITY_BUILD=ON}
+  cmake --build "$root/build/$tree" -j "$jobs" --target unit_mpi mpi_group mpi_job mpi_jobs
+  check "$tree" -R '^(unit_mpi|mpi_.*)$'
+}
+
+# first_of NAME...: prints the path of the first program that is installed. Debian installs several libraries beside each other.
+first_of() {
+  local name
+  for name in "$@"; do command -v "$name" && return 0; done
+  die "none of these programs is installed: $*"
+}
+
+run_group() {
+  have build tests group
+  group_with_mpi openmpi
+  group_with_mpi mpich
+}
