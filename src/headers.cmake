@@ -202,6 +202,8 @@ set(STEPWELL_XTENSOR_HEADERS
   stepwell/xtensor/xtensor_fix.hpp
 )
 set(STEPWELL_TORCH_HEADERS
+  stepwell/torch/bucket.hpp
+  stepwell/torch/group.hpp
   stepwell/torch/torch.hpp
 )
 set(STEPWELL_MPI_HEADERS
@@ -223,6 +225,7 @@ set(STEPWELL_TENSORFLOW_HEADERS
 # Included by our own .cpp files only; not installed.
 set(STEPWELL_PRIVATE_HEADERS
   # layer 0: base
+  stepwell/base/detail/bounded_call.hpp
   stepwell/base/detail/printable.hpp
   stepwell/base/detail/status_region.hpp
   stepwell/base/detail/visit_dtype.hpp
@@ -269,8 +272,10 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/hooks/detail/writer_work.hpp
   stepwell/mpi/detail/peers.hpp
   stepwell/mpi/detail/watchdog.hpp
+  stepwell/torch/detail/c10d_engine.hpp
   stepwell/torch/detail/copied_tensor.hpp
-  stepwell/tensorflow/detail/bounded_call.hpp
+  stepwell/torch/detail/gloo.hpp
+  stepwell/torch/detail/tcp_store.hpp
   stepwell/tensorflow/detail/c_api.hpp
   stepwell/tensorflow/detail/cluster_tasks.hpp
   stepwell/tensorflow/detail/config.hpp

@@ -130,8 +130,8 @@ run_torch() {
   have build tests torch
   say "building with LibTorch"
   cmake -S "$root" -B "$root/build/torch" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF
-  cmake --build "$root/build/torch" -j "$jobs" --target unit_torch convnet
-  check torch -R '^(unit_torch|example_convnet.*)$'
+  cmake --build "$root/build/torch" -j "$jobs" --target unit_torch convnet libtorch_group torch_group_process
+  check torch -R '^(unit_torch|example_convnet.*|example_libtorch_group|torch_group)$'
 }
 
 # tensorflow_environment: prints a virtual environment of Python with TensorFlow. Makes it below build/, or takes STEPWELL_TENSORFLOW_VENV.

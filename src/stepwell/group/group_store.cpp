@@ -177,7 +177,7 @@ private:
       if (next_log_ != clock::time_point()) { log_info("the group waits for " + std::string(missing())); }
       next_log_ = now + std::chrono::seconds(10);
     }
-    pause_ = std::min<clock::duration>(pause_ * 3 / 2, std::chrono::milliseconds(50));
+    pause_ = std::min<clock::duration>(pause_ * 3 / 2, std::chrono::milliseconds(10));
     detail::wait_or_stop(how_.time, mutex_, stopped_, std::min(now + pause_, how_.until), how_.stop, [] { return false; });
   }
 

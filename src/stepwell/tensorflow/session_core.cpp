@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/tensorflow/detail/session_core.hpp"
 
+#include "stepwell/base/detail/bounded_call.hpp"
 #include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/hook/run_request.hpp"
-#include "stepwell/tensorflow/detail/bounded_call.hpp"
 #include "stepwell/tensorflow/detail/cluster_tasks.hpp"
 #include "stepwell/tensorflow/detail/config.hpp"
 #include "stepwell/tensorflow/detail/flush_denormals.hpp"
@@ -147,7 +147,8 @@ open_session::open_session(const graph_state& graph, const graph_session_options
 open_session::~open_session() {
   if (limit_.count() == 0) { return; }
   // If closing has not ended, its thread is the last owner.
-  static_cast<void>(ends_within(limit_, [handle = std::exchange(handle_, nullptr)]() mutable { handle.reset(); }));
+  static_cast<void>(stepwell::detail::ends_within(limit_, "a call of TensorFlow",
+                                                  [handle = std::exchange(handle_, nullptr)]() mutable { handle.reset(); }));
 }
 
 void open_session::close() {
@@ -156,7 +157,7 @@ void open_session::close() {
     functions().close_session(handle->raw, ignored.get());
   };
   if (limit_.count() == 0) { return close(); }
-  if (ends_within(limit_, close)) { return; }
+  if (stepwell::detail::ends_within(limit_, "a call of TensorFlow", close)) { return; }
   throw_abandoned("could not close the session of TensorFlow", limit_, "session");
 }
 
@@ -227,7 +228,7 @@ void open_session::run(const std::vector<c::output>& feeds, const std::vector<te
   if (metadata != nullptr) { call->metadata = functions().new_buffer(); }
   if (limit_.count() == 0) {
     (*call)();
-  } else if (!ends_within(2 * limit_, [call] { (*call)(); })) {
+  } else if (!stepwell::detail::ends_within(2 * limit_, "a call of TensorFlow", [call] { (*call)(); })) {
     throw_abandoned(std::string(tried) + ": TensorFlow has not ended", 2 * limit_, "run");
   }
   if (!call->outcome.ok()) [[unlikely]] { fail(call->outcome, tried); }

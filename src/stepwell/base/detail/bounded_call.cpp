@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/tensorflow/detail/bounded_call.hpp"
+#include "stepwell/base/detail/bounded_call.hpp"
 
 #include "stepwell/base/detail/thread.hpp"
 
@@ -7,14 +7,15 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <string_view>
 #include <utility>
 
-namespace stepwell::tensorflow::detail {
+namespace stepwell::detail {
 
-bool ends_within(std::chrono::milliseconds limit, std::function<void()> action) {
+bool ends_within(std::chrono::milliseconds limit, std::string_view name, std::function<void()> action) {
   const auto call = std::make_shared<std::packaged_task<void()>>(std::move(action));
   const auto ended = call->get_future();
-  auto thread = stepwell::detail::start_thread("a call of TensorFlow", [call] { (*call)(); });
+  auto thread = start_thread(name, [call] { (*call)(); });
   if (!thread) {
     (*call)();
     return true;
@@ -23,4 +24,4 @@ bool ends_within(std::chrono::milliseconds limit, std::function<void()> action) 
   return ended.wait_for(limit) == std::future_status::ready;
 }
 
-}  // namespace stepwell::tensorflow::detail
+}  // namespace stepwell::detail

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/torch/bucket.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/torch/torch.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace stepwell::libtorch {
+
+bucket::bucket(std::vector<at::Tensor> parameters) : parameters_(std::move(parameters)) {
+  std::erase_if(parameters_, [](const at::Tensor& one) { return one.defined() && !one.requires_grad(); });
+  std::vector<at::ScalarType> types;
+  std::map<at::ScalarType, std::int64_t> counts;
+  for (const auto& one : parameters_) {
+    if (!one.defined() || !one.device().is_cpu() || one.layout() != at::kStrided || !at::isFloatingType(one.scalar_type())) {
+      throw invalid_argument_error(
+          "bucket: a parameter is undefined, not on the CPU, sparse, or not of a floating-point type; sum its gradient "
+          "in another way");
+    }
+    if (!counts.contains(one.scalar_type())) { types.push_back(one.scalar_type()); }
+    counts[one.scalar_type()] += one.numel();
+  }
+  std::map<at::ScalarType, at::Tensor> flat_of;
+  for (const auto type : types) {
+    flat_.push_back(at::zeros({counts[type]}, at::TensorOptions().dtype(type)));
+    flat_of[type] = flat_.back();
+  }
+  std::map<at::ScalarType, std::int64_t> used;
+  for (const auto& one : parameters_) {
+    auto& begin = used[one.scalar_type()];
+    views_.push_back(flat_of[one.scalar_type()].narrow(0, begin, one.numel()).view(one.sizes()));
+    begin += one.numel();
+  }
+  zero();
+}
+
+void bucket::zero() {
+  for (auto& one : flat_) { one.zero_(); }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i].grad().is_same(views_[i])) { parameters_[i].mutable_grad() = views_[i]; }
+  }
+}
+
+void bucket::sum(group& all) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& gradient = parameters_[i].grad();
+    if (!gradient.defined() || gradient.data_ptr() != views_[i].data_ptr() || gradient.strides() != views_[i].strides()) {
+      throw failed_precondition_error("bucket: the gradient of parameter " + std::to_string(i) +
+                                      " is no view of the bucket any more; call "
+                                      "bucket.zero() in place of optimizer.zero_grad()");
+    }
+  }
+  for (auto& one : flat_) { all.sum(one); }
+}
+
+}  // namespace stepwell::libtorch

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torch_and_catch.hpp"
+
+#include <stepwell/torch/bucket.hpp>
+
+#include <stepwell/base/clock.hpp>
+#include <stepwell/base/error.hpp>
+#include <stepwell/group/engine.hpp>
+#include <stepwell/group/group.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+
+namespace {
+
+/// A set of two processes: the other one has the same elements.
+class twins final : public sw::collective {
+public:
+  explicit twins(int& sums) : sums_(sums) {}
+  [[nodiscard]] const std::vector<int>& members() const noexcept override { return members_; }
+  void sum(sw::dtype type, std::span<std::byte> elements) override {
+    ++sums_;
+    if (type == sw::dtype::float32) { double_all<float>(elements); }
+    if (type == sw::dtype::float64) { double_all<double>(elements); }
+  }
+  void broadcast(std::span<std::byte> /*bytes*/) override {}
+  void abandon(std::string_view /*why*/) noexcept override {}
+
+private:
+  template<class T>
+  static void double_all(std::span<std::byte> elements) {
+    for (auto& one : std::span(reinterpret_cast<T*>(elements.data()), elements.size() / sizeof(T))) { one *= 2; }
+  }
+  std::vector<int> members_{0, 1};
+  int& sums_;
+};
+
+class twin_engine final : public sw::engine {
+public:
+  explicit twin_engine(int& sums) : sums_(sums) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "twins"; }
+  [[nodiscard]] int rank() const noexcept override { return 0; }
+  [[nodiscard]] int size() const noexcept override { return 2; }
+  [[nodiscard]] bool can_form_again() const noexcept override { return true; }
+  [[nodiscard]] sw::formed_collective form(const sw::formation& /*how*/) override { return {std::make_unique<twins>(sums_), 1}; }
+
+private:
+  int& sums_;
+};
+
+torch::nn::Sequential network() {
+  torch::manual_seed(1);
+  return torch::nn::Sequential(torch::nn::Linear(3, 4), torch::nn::Linear(4, 1));
+}
+
+void backward(torch::nn::Sequential& model) { model->forward(torch::ones({2, 3})).sum().backward(); }
+
+}  // namespace
+
+TEST_CASE("a bucket adds all gradients of one type in one sum, and the optimiser sees the sums", "[torch][group]") {
+  int sums = 0;
+  sw::group pair(std::make_unique<twin_engine>(sums));
+  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}, .limit = {}}, {});
+  auto model = network();
+  auto alone = network();
+  sw::libtorch::bucket bucket(model->parameters());
+  for (int step = 0; step < 2; ++step) {
+    bucket.zero();
+    backward(model);
+    bucket.sum(pair);
+    alone->zero_grad();
+    backward(alone);
+    for (std::size_t i = 0; i < model->parameters().size(); ++i) {
+      CHECK(torch::equal(model->parameters()[i].grad(), 2 * alone->parameters()[i].grad()));
+    }
+  }
+  CHECK(sums == 2);
+  CHECK(bucket.tensors().size() == 1);
+  CHECK(bucket.tensors()[0].numel() == 3 * 4 + 4 + 4 + 1);
+}
+
+TEST_CASE("a bucket has one flat tensor for each element type", "[torch][group]") {
+  int sums = 0;
+  sw::group pair(std::make_unique<twin_engine>(sums));
+  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}, .limit = {}}, {});
+  const auto wide = torch::ones({2}, torch::TensorOptions().dtype(torch::kDouble)).requires_grad_();
+  const auto narrow = torch::ones({3}).requires_grad_();
+  const auto fixed = torch::ones({5});
+  sw::libtorch::bucket bucket({wide, narrow, fixed});
+  (wide.sum() + narrow.sum() * 3).backward();
+  bucket.sum(pair);
+  CHECK(sums == 2);
+  CHECK(bucket.tensors().size() == 2);
+  CHECK(torch::equal(wide.grad(), torch::full({2}, 2.0, torch::kDouble)));
+  CHECK(torch::equal(narrow.grad(), torch::full({3}, 6.0F)));
+}
+
+TEST_CASE("a bucket notices a gradient that something has replaced, and zero puts the views back", "[torch][group]") {
+  sw::group alone(sw::make_single_process_engine());
+  auto model = network();
+  sw::libtorch::bucket bucket(model->parameters());
+  for (auto& one : model->parameters()) { one.mutable_grad() = torch::Tensor(); }  // as optimizer.zero_grad(true) does
+  backward(model);
+  CHECK_THROWS_AS(bucket.sum(alone), sw::failed_precondition_error);
+  bucket.zero();
+  backward(model);
+  CHECK_NOTHROW(bucket.sum(alone));
+}
+
+TEST_CASE("a bucket rejects parameters that a group cannot sum in place", "[torch][group]") {
+  CHECK_THROWS_AS(sw::libtorch::bucket({torch::Tensor()}), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::libtorch::bucket({torch::zeros({2}, torch::TensorOptions().device(torch::kMeta)).requires_grad_()}),
+                  sw::invalid_argument_error);
+}
