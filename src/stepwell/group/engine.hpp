@@ -7,6 +7,7 @@
 #include "stepwell/group/collective.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string_view>
@@ -26,6 +27,8 @@ struct formation {
   clock::duration patience;
   /// The generation of the last collective of this process; 0 at the first formation.
   std::int64_t last_generation;
+  /// Called repeatedly while rank 0 waits. Throws if this process must not lead the group any more: the formation ends with that exception.
+  std::function<void()> check = {};
 };
 
 /// A collective, and its generation.

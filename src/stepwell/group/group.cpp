@@ -241,7 +241,8 @@ void group::form(const forming& how, session_hooks session) {
                              .until = until,
                              .min_size = options_.min_size,
                              .patience = detail::as_duration(options_.patience_secs),
-                             .last_generation = last});
+                             .last_generation = last,
+                             .check = how.check});
   collective_ = std::move(made.processes);
   const auto& members = collective_->members();
   const auto mine = std::ranges::find(members, engine_->rank());

@@ -127,6 +127,7 @@ public:
     std::shared_ptr<clock> time;
     std::stop_token stop;
     std::optional<clock::duration> limit;
+    std::function<void()> check = {};  ///< See `formation::check`.
   };
   /// Forms the group, for the first time or again. @errors Those of `engine::form`.
   void form(const forming& how, session_hooks session);

@@ -92,6 +92,7 @@ public:
       const auto count = static_cast<int>(joined.size());
       const bool is_after_loss = std::ranges::any_of(joined, [](const auto& one) { return one.second.number > 0; });
       const bool may_shrink = is_after_loss && count >= how_.min_size && how_.time.now() - since >= how_.patience;
+      if (how_.check) { how_.check(); }
       if (count == self_.size || may_shrink) { return finish_round(name, joined); }
       pause([&] { return "rank " + missing_ranks(joined); });
     }
