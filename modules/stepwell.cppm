@@ -94,6 +94,7 @@ module;
 #include "stepwell/hooks/stop_hooks.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
 #include "stepwell/io/atomic_file.hpp"
+#include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
 #include "stepwell/kernel/metrics.hpp"
@@ -356,11 +357,14 @@ export namespace stepwell::io {
 using stepwell::io::absolute_path;
 using stepwell::io::atomic_file;
 using stepwell::io::base_name;
+using stepwell::io::fence_use;
+using stepwell::io::fenced_directory;
 using stepwell::io::file;
 using stepwell::io::file_info;
 using stepwell::io::file_lock;
 using stepwell::io::file_system;
 using stepwell::io::final_name_of_temporary;
+using stepwell::io::is_fence_name;
 using stepwell::io::is_temporary_name;
 using stepwell::io::join_path;
 using stepwell::io::open_mode;

@@ -31,6 +31,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/format/examples/example.hpp
   # layer 2: io
   stepwell/io/atomic_file.hpp
+  stepwell/io/fenced_directory.hpp
   stepwell/io/file_system.hpp
   stepwell/io/pool.hpp
   # layer 3: checkpoint

@@ -11,6 +11,7 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/saver.hpp>
+#include <stepwell/io/fenced_directory.hpp>
 
 #include <filesystem>
 #include <functional>
@@ -29,7 +30,7 @@ using sw::test::toy_snapshot;
 
 namespace {
 
-enum class end { crash, power_cut };
+enum class end { crash, power_cut, power_cut_and_names };
 
 /// A step and its saved content: the values of that step, or of another step after a rollback.
 struct save_of {
@@ -55,6 +56,15 @@ void save_and_settle(sw::saver& saver, sw::snapshot taken) {
   saver.drain();
 }
 
+/// How a directory is kept for one process.
+enum class guard { lock, fence };
+
+/// Returns `files`, for `guard::fence` with a fence for `directory`.
+std::shared_ptr<sw::io::file_system> guarded(guard by, const std::string& directory, std::shared_ptr<sw::io::file_system> files) {
+  if (by == guard::lock) { return files; }
+  return std::make_shared<sw::io::fenced_directory>(directory, std::move(files));
+}
+
 /// Saves these steps in order until a failure. Returns true if all were saved.
 bool try_to_save(const std::string& directory, const std::shared_ptr<sw::io::file_system>& files, int max_to_keep,
                  const std::vector<save_of>& saves, int shards = 1) {
@@ -67,8 +77,9 @@ bool try_to_save(const std::string& directory, const std::shared_ptr<sw::io::fil
 
 /// Checks a restart: the newest checkpoint is complete and acceptable, all views agree, temporary files are removed,
 /// and later saves and retention work.
-void check_after_restart(const std::string& directory, const std::set<std::int64_t>& acceptable, int max_to_keep, std::int64_t next) {
-  sw::saver saver(directory, options_with(sw::test::fast_faulty_files(), max_to_keep));
+void check_after_restart(const std::string& directory, guard by, const std::set<std::int64_t>& acceptable, int max_to_keep,
+                         std::int64_t next) {
+  sw::saver saver(directory, options_with(guarded(by, directory, sw::test::fast_faulty_files()), max_to_keep));
   const auto newest = saver.restore_newest();
   const auto content = newest ? toy_in(*newest).global_step : -1;
   CHECK(acceptable.contains(content));
@@ -90,19 +101,23 @@ struct scenario {
 };
 
 /// Runs the scenario once with the fault at each operation. Returns the number of operations.
-std::uint64_t sweep(const scenario& play, end how) {
+std::uint64_t sweep(const scenario& play, end how, guard by) {
   for (std::uint64_t number = 1;; ++number) {
     CAPTURE(number);
     const temporary_directory directory;
-    REQUIRE(try_to_save(directory.path(), sw::test::fast_faulty_files(), play.max_to_keep, play.before, play.shards));
+    const auto sound = guarded(by, directory.path(), sw::test::fast_faulty_files());
+    REQUIRE(try_to_save(directory.path(), sound, play.max_to_keep, play.before, play.shards));
     const auto files = sw::test::fast_faulty_files();
-    how == end::crash ? files->crash_at(number) : files->lose_power_at(number);
-    const bool all_saved = try_to_save(directory.path(), files, play.max_to_keep, play.under_way, play.shards);
+    if (how == end::crash) { files->crash_at(number); }
+    if (how == end::power_cut) { files->lose_power_at(number); }
+    if (how == end::power_cut_and_names) { files->lose_power_and_names_at(number); }
+    const bool all_saved =
+        try_to_save(directory.path(), guarded(by, directory.path(), files), play.max_to_keep, play.under_way, play.shards);
     if (!files->has_crashed()) {
       CHECK(all_saved);
       return number;
     }
-    check_after_restart(directory.path(), play.acceptable, play.max_to_keep, 1000);
+    check_after_restart(directory.path(), by, play.acceptable, play.max_to_keep, 1000);
   }
 }
 
@@ -132,27 +147,31 @@ struct pair_of_checkpoints {
 
 TEST_CASE("a kill or a power cut at any operation of the first save leaves nothing or all of it", "[fault][saver]") {
   sw::test::log_capture log;
-  const auto how = GENERATE(end::crash, end::power_cut);
-  CHECK(sweep({.before = {}, .under_way = {1}, .max_to_keep = 2, .acceptable = {-1, 1}}, how) > 20);
+  const auto how = GENERATE(end::crash, end::power_cut, end::power_cut_and_names);
+  const auto by = GENERATE(guard::lock, guard::fence);
+  CHECK(sweep({.before = {}, .under_way = {1}, .max_to_keep = 2, .acceptable = {-1, 1}}, how, by) > 20);
 }
 
 TEST_CASE("a kill or a power cut at any operation of a save that deletes an older one loses nothing", "[fault][saver]") {
   sw::test::log_capture log;
-  const auto how = GENERATE(end::crash, end::power_cut);
-  CHECK(sweep({.before = {1, 2}, .under_way = {3}, .max_to_keep = 2, .acceptable = {2, 3}}, how) > 30);
+  const auto how = GENERATE(end::crash, end::power_cut, end::power_cut_and_names);
+  const auto by = GENERATE(guard::lock, guard::fence);
+  CHECK(sweep({.before = {1, 2}, .under_way = {3}, .max_to_keep = 2, .acceptable = {2, 3}}, how, by) > 30);
 }
 
 TEST_CASE("a kill or a power cut with one checkpoint kept leaves that one or the new one", "[fault][saver]") {
   sw::test::log_capture log;
-  const auto how = GENERATE(end::crash, end::power_cut);
-  sweep({.before = {1}, .under_way = {2, 3}, .max_to_keep = 1, .acceptable = {1, 2, 3}}, how);
+  const auto how = GENERATE(end::crash, end::power_cut, end::power_cut_and_names);
+  const auto by = GENERATE(guard::lock, guard::fence);
+  sweep({.before = {1}, .under_way = {2, 3}, .max_to_keep = 1, .acceptable = {1, 2, 3}}, how, by);
 }
 
 TEST_CASE("a kill or a power cut while a step is saved again leaves the only checkpoint whole", "[fault][saver]") {
   sw::test::log_capture log;
-  const auto how = GENERATE(end::crash, end::power_cut);
+  const auto how = GENERATE(end::crash, end::power_cut, end::power_cut_and_names);
+  const auto by = GENERATE(guard::lock, guard::fence);
   const auto shards = GENERATE(1, 2);
-  sweep({.before = {7}, .under_way = {{7, 70}, {7, 700}}, .max_to_keep = 1, .acceptable = {7, 70, 700}, .shards = shards}, how);
+  sweep({.before = {7}, .under_way = {{7, 70}, {7, 700}}, .max_to_keep = 1, .acceptable = {7, 70, 700}, .shards = shards}, how, by);
 }
 
 TEST_CASE("any operation that fails fails the save or is made up for, and the next save is good", "[fault][saver]") {

@@ -8,6 +8,8 @@
 // operation fails), `stop` (the machine stops), `power` (the machine loses its power: bytes that are not synced are lost) or `names` (like
 // `power`, and names that are not synced are lost, too). `none`: no fault. Each operation on an event file takes DELAY microseconds more.
 //
+// If the environment variable STEPWELL_KILL_FENCE is set, the directory has a fence instead of a lock.
+//
 // Prints "STEP CHECKSUM" for each step, "saved STEP" for each durable checkpoint, and at the end one line with everything that the training
 // has computed. The exit code is 3 if the training ends with an error, which is printed on standard error.
 #include "support/checkpoint_files.hpp"
@@ -23,6 +25,7 @@
 #include <stepwell/hooks/ema_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/io/fenced_directory.hpp>
 #include <stepwell/summary/metric_writer.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
@@ -33,6 +36,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
@@ -87,7 +91,8 @@ std::string best_in(const std::string& directory, const char* name) {
 }
 
 void train(const std::string& directory, std::int64_t last_step, const plan& how) {
-  const auto files = files_with(how);
+  std::shared_ptr<sw::io::file_system> files = files_with(how);
+  if (std::getenv("STEPWELL_KILL_FENCE") != nullptr) { files = std::make_shared<sw::io::fenced_directory>(directory, files); }
   const sw::summary::metric_writer_options metric_options = {.files = files};
   const std::vector<double> test_set = {1, 20, 300, 999};
   auto records =

@@ -42,6 +42,7 @@ enum class operation {
   remove,
   sync_directory,
   create_directories,
+  create_directory,
   list,
   stat,
   canonical,
@@ -121,7 +122,7 @@ public:
     auto opened = base_->open(path, mode);
     if (!opened) { return opened; }
     if (is_new) {
-      state_->note_name(path, [path] { std::filesystem::remove(path); });
+      state_->note_name(path, path, [path] { std::filesystem::remove(path); });
     }
     auto track = mode == io::open_mode::read ? nullptr : state_->track(path, **opened);
     return std::make_unique<fault_file>(path, std::move(opened).value(), state_, std::move(track));
@@ -132,9 +133,9 @@ public:
     auto renamed = base_->rename(from, to);
     if (!renamed) { return renamed; }
     state_->renamed(from, to);
-    state_->note_name(to, [=] {
-      std::filesystem::rename(to, from);
-      if (!old.empty()) { std::filesystem::rename(old, to); }
+    state_->note_name(to, from, [=] {
+      state::restore_name(to, from);
+      if (!old.empty()) { state::restore_name(old, to); }
     });
     return renamed;
   }
@@ -145,7 +146,7 @@ public:
     if (!removed) { return removed; }
     state_->removed(path);
     if (!old.empty()) {
-      state_->note_name(path, [=] { std::filesystem::rename(old, path); });
+      state_->note_name(path, path, [=] { state::restore_name(old, path); });
     }
     return removed;
   }
@@ -158,6 +159,10 @@ public:
   result<void> create_directories(const std::string& directory) override {
     if (auto bad = state_->meet(operation::create_directories, directory)) { return bad->reason; }
     return base_->create_directories(directory);
+  }
+  result<void> create_directory(const std::string& path) override {
+    if (auto bad = state_->meet(operation::create_directory, path)) { return bad->reason; }
+    return base_->create_directory(path);
   }
   result<std::vector<std::string>> list(const std::string& directory) override {
     if (auto bad = state_->meet(operation::list, directory)) { return bad->reason; }
@@ -249,6 +254,7 @@ private:
       const std::lock_guard lock(mutex);
       for (auto& entry : tracked) {
         if (entry->path == from) { entry->path = to; }
+        if (entry->path.starts_with(from + "/")) { entry->path.replace(0, from.size(), to); }
       }
     }
 
@@ -259,7 +265,8 @@ private:
     /// Returns another name of the file, with which a removed name can be restored. Empty if names are never lost, or if there is no file.
     [[nodiscard]] std::string link_to(const std::string& path) {
       const std::lock_guard lock(mutex);
-      if (!loses_names || !std::filesystem::exists(std::filesystem::symlink_status(path))) { return {}; }
+      const auto about = std::filesystem::symlink_status(path);
+      if (!loses_names || !std::filesystem::exists(about) || std::filesystem::is_directory(about)) { return {}; }
       if (links.empty()) {
         links = (std::filesystem::temp_directory_path() / "stepwell-names-XXXXXX").string();
         if (::mkdtemp(links.data()) == nullptr) { throw unknown_error("mkdtemp failed"); }
@@ -268,18 +275,24 @@ private:
       std::filesystem::create_hard_link(path, name);
       return name;
     }
-    void note_name(const std::string& path, std::function<void()> undo) {
+    /// Renames back, unless the directory of the old name was removed since.
+    static void restore_name(const std::string& from, const std::string& to) {
+      if (std::filesystem::exists(io::parent_directory(to))) { std::filesystem::rename(from, to); }
+    }
+    void note_name(const std::string& path, const std::string& old_path, std::function<void()> undo) {
       const std::lock_guard lock(mutex);
-      if (loses_names && !has_crashed) { unsynced_names.push_back({io::parent_directory(path), std::move(undo)}); }
+      if (!loses_names || has_crashed) { return; }
+      unsynced_names.push_back({io::parent_directory(path), io::parent_directory(old_path), std::move(undo)});
     }
     void synced_names(const std::string& directory) {
       const std::lock_guard lock(mutex);
-      std::erase_if(unsynced_names, [&](const auto& entry) { return entry.directory == directory; });
+      std::erase_if(unsynced_names, [&](const auto& entry) { return entry.directory == directory || entry.old_directory == directory; });
     }
 
-    /// A change of a name that is not durable yet.
+    /// A change of a name that is not durable yet. The sync of either directory makes it durable.
     struct name_change {
       std::string directory;
+      std::string old_directory;
       std::function<void()> undo;
     };
 

@@ -27,9 +27,9 @@ namespace {
 using detail::saver_phase;
 using detail::text_of;
 
-saver_options completed(saver_options options) {
+saver_options completed(saver_options options, const std::string& directory) {
   check_saver_options(options);
-  if (!options.file_system) { options.file_system = io::posix_file_system(); }
+  options.file_system = detail::with_fence(std::move(options.file_system), directory);
   if (!options.pool) { options.pool = io::pool::shared(); }
   if (!options.clock) { options.clock = system_clock(); }
   return options;
@@ -78,8 +78,8 @@ void check_saver_options(const saver_options& options) {
 
 /// The state of a saver, and the tasks on the pool, which keep it alive. One task at a time writes one snapshot.
 struct saver::core : std::enable_shared_from_this<saver::core> {
-  core(std::string path, saver_options given)
-      : options(completed(std::move(given))), directory(value_or_throw(io::absolute_path(path)), options) {}
+  core(const std::string& path, saver_options given)
+      : options(completed(std::move(given), path)), directory(value_or_throw(io::absolute_path(path)), options) {}
 
   const saver_options options;
   const detail::owner_process owner;
@@ -196,7 +196,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
       current->taken->complete();
       const auto write = [this] { return directory.write(*current->taken, current->before_commit); };  // valid until `finish`
       saved = detail::with_memory("could not save a checkpoint", directory.path(), write);
-    } catch (...) { cause = std::current_exception(); }
+    } catch (...) { cause = directory.failure_of_fence(std::current_exception()); }
     if (saved) {
       succeed(*saved, trace);
     } else if (!try_again_later(cause)) {
@@ -241,7 +241,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   [[nodiscard]] bool try_again_later(const std::exception_ptr& cause) {
     const std::lock_guard lock(mutex);
     const auto& policy = options.on_error;
-    if (state.is_closed() || current->tries >= policy.retries() || !may_mend_itself(cause)) { return false; }
+    if (state.is_closed() || current->tries >= policy.retries() || !may_mend_itself(cause) || directory.is_taken_over()) { return false; }
     const auto wait = policy.first_wait() * (std::int64_t{1} << std::min(current->tries, 20));
     const auto due = options.clock->now() + wait;
     try {
@@ -269,13 +269,14 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   /// Passes the failure to its receiver. The receiver gets the only reference. Two threads must not release the exception at the same
   /// time, because the thread sanitizer does not see the reference counter of the C++ library.
   void give_up(std::exception_ptr cause) {
+    const bool is_final = directory.is_taken_over();  // no later save can succeed
     release_current(true);
     call(on_failure, cause);
     {
       const std::lock_guard lock(mutex);
       if (current->waiting) {
         current->waiting->failure = std::move(cause);
-      } else if (options.on_error.only_warns() || failure || state.phase() == saver_phase::detached) {
+      } else if ((options.on_error.only_warns() && !is_final) || failure || state.phase() == saver_phase::detached) {
         log_warning(text_of(cause));
       } else {
         failure = std::move(cause);
@@ -317,7 +318,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   }
 };
 
-saver::saver(std::string directory, saver_options options) : core_(std::make_shared<core>(std::move(directory), std::move(options))) {}
+saver::saver(std::string directory, saver_options options) : core_(std::make_shared<core>(directory, std::move(options))) {}
 saver::saver(saver&&) noexcept = default;
 saver::~saver() {
   if (core_) { close(); }

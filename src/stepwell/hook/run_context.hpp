@@ -26,6 +26,8 @@ public:
   [[nodiscard]] const std::string& name() const noexcept { return requests_->facts().name; }
   /// Returns the directory of the session's checkpoints. Empty if the session has none.
   [[nodiscard]] const std::string& directory() const noexcept { return requests_->facts().directory; }
+  /// Returns the file system through which `directory` is changed. Null: the file system of the machine.
+  [[nodiscard]] const std::shared_ptr<io::file_system>& file_system() const noexcept { return requests_->facts().files; }
   /// Returns the directory of the session's event files. Empty if the session has none.
   [[nodiscard]] const std::string& event_directory() const noexcept { return requests_->facts().event_directory; }
   /// Returns the writer of the event files in `event_directory`. Null if the session has no such directory.

@@ -166,9 +166,11 @@ public:
           "best_checkpoint_hook: this session has no directory; give it a checkpoint_dir, or give the hook a directory. A worker has none: "
           "give the hook to the chief, see chief_only");
     }
+    auto how = completed(options_.saver, options_.keep, session.time());
+    if (!how.file_system && directory == session.directory()) { how.file_system = session.file_system(); }
     {
       const std::lock_guard lock(reported_mutex_);
-      saver_.emplace(io::join_path(directory, options_.name), completed(options_.saver, options_.keep, session.time()));
+      saver_.emplace(io::join_path(directory, options_.name), std::move(how));
       buffers_ = snapshot_pool::on_demand(1, saver_->options().clock);
     }
     best_ = best_checkpoint(directory, options_.name, saver_->options().file_system);

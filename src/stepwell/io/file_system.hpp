@@ -175,6 +175,11 @@ public:
   /// Creates `directory` and its missing parent directories, durably. Succeeds if the directory exists.
   virtual result<void> create_directories(const std::string& directory) = 0;
 
+  /// Creates the directory `path`, whose parent directory must exist. The directory is durable after `sync_directory` of its parent. A
+  /// `fenced_directory` needs this function of the file system below it.
+  /// @errors `already_exists`. `unimplemented` if the file system has no such operation.
+  virtual result<void> create_directory(const std::string& path);
+
   /// Returns the sorted names of all entries of `directory`, except "." and "..".
   [[nodiscard]] virtual result<std::vector<std::string>> list(const std::string& directory) = 0;
 
@@ -192,7 +197,7 @@ public:
   /// Locks the file `path` without waiting. Creates the file if it does not exist.
   /// @errors `failed_precondition` if another process or this process holds the lock; the message names the process, its host and the time
   ///         of the lock. `failed_precondition` if the content of the file is not that of a lock file; the file is then left unchanged.
-  ///         `invalid_argument` if `path` is not a regular file. Any error of the system.
+  ///         `invalid_argument` if `path` is not a regular file. `unimplemented` if the file system has no locks. Any error of the system.
   [[nodiscard]] virtual result<std::unique_ptr<file_lock>> lock(const std::string& path) = 0;
 };
 

@@ -15,14 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <mutex>
 #include <new>
@@ -339,16 +337,6 @@ result<std::unique_ptr<posix_file>> open_regular_file(const std::string& path, i
   return opened;
 }
 
-/// Returns the content of a lock file that this process locks now.
-detail::lock_content own_lock_content() {
-  const auto now = std::chrono::system_clock::to_time_t(system_clock()->wall_now());
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  return {std::to_string(::getpid()), stepwell::detail::host_name(),
-          fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                      parts.tm_min, parts.tm_sec)};
-}
-
 class posix_lock final : public file_lock {
 public:
   explicit posix_lock(std::unique_ptr<posix_file> held) : held_(std::move(held)) {}
@@ -397,8 +385,9 @@ result<std::unique_ptr<file_lock>> lock_posix_file(const std::string& path) {
   if (!opened) { return std::move(opened).error(); }
   auto file = std::move(opened).value();
   if (retry_on_signal([&] { return ::flock(file->descriptor(), LOCK_EX | LOCK_NB); }) < 0) {
-    if (errno == EWOULDBLOCK) { return held_by_other(*file); }
-    return status_from_errno(errno, "could not lock it (flock)", path);
+    const int reason = errno;
+    if (reason == EWOULDBLOCK) { return held_by_other(*file); }
+    return status_from_errno(reason == EINVAL ? ENOLCK : reason, "could not lock it (flock)", path);  // EINVAL, too, means: no locks
   }
   const auto before = read_beginning(*file);
   if (!before) { return before.error(); }
@@ -409,7 +398,7 @@ result<std::unique_ptr<file_lock>> lock_posix_file(const std::string& path) {
                   path);
   }
   if (auto emptied = file->truncate(0); !emptied) { return std::move(emptied).error(); }
-  const auto line = to_line(own_lock_content());
+  const auto line = to_line(detail::own_lock_content());
   if (auto named = file->write_at(0, std::as_bytes(std::span(line))); !named) { return std::move(named).error(); }
   return std::make_unique<posix_lock>(std::move(file));
 }
@@ -430,7 +419,7 @@ open_words words_of(open_mode mode) noexcept {
 }
 
 /// Creates one directory. Returns false if it exists already.
-result<bool> create_directory(const std::string& path) {
+result<bool> create_if_missing(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0) { return true; }
   const int reason = errno;
   struct ::stat about{};
@@ -479,12 +468,17 @@ public:
       end = std::min(directory.find('/', end), directory.size());
       if (directory[end - 1] == '/') { continue; }
       const auto path = directory.substr(0, end);
-      const auto made = create_directory(path);
+      const auto made = create_if_missing(path);
       if (!made) { return made.error(); }
       if (*made) {
         if (auto kept = sync_parent(path); !kept) { return kept; }
       }
     }
+    return {};
+  }
+
+  result<void> create_directory(const std::string& path) override {
+    if (::mkdir(path.c_str(), 0777) < 0) { return status_from_errno(errno, "could not create this directory", path); }
     return {};
   }
 
@@ -540,6 +534,10 @@ private:
 
 std::unique_ptr<file> file_of_descriptor(std::string path, int descriptor) {
   return std::make_unique<posix_file>(std::move(path), descriptor);
+}
+
+result<void> file_system::create_directory(const std::string& path) {
+  return status(errc::unimplemented, "this file system has no function that creates one directory", path);
 }
 
 result<bool> file_system::exists(const std::string& path) {

@@ -11,6 +11,7 @@
 #include "stepwell/format/events/detail/png.hpp"
 #include "stepwell/format/events/detail/summary_values.hpp"
 #include "stepwell/format/events/record.hpp"
+#include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/summary/detail/event_time.hpp"
 #include "stepwell/summary/detail/output.hpp"
@@ -280,7 +281,9 @@ std::shared_ptr<writer> writer::shared(const std::string& directory, writer_opti
     std::map<std::pair<const io::file_system*, std::string>, std::weak_ptr<writer>> writers;  // by the canonical path in a file system
   };
   static registry& all = *new registry;  // never destroyed, because static destructors may request writers
-  const std::pair<const io::file_system*, std::string> where(options.files.get(), made_directory(*options.files, directory));
+  const auto fenced = std::dynamic_pointer_cast<io::fenced_directory>(options.files);
+  const std::pair<const io::file_system*, std::string> where((fenced ? fenced->base() : options.files).get(),
+                                                             made_directory(*options.files, directory));
   const std::lock_guard lock(all.mutex);
   auto known = all.writers[where].lock();
   if (known && !known->is_closed()) {

@@ -4,6 +4,7 @@
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/creation/session_manager.hpp"
 #include "stepwell/io/atomic_file.hpp"
@@ -268,6 +269,7 @@ void complete(training_options& options, const graph_options& of_graph, const st
         "monitored_training_session: a graph of TensorFlow has no group; TensorFlow's own servers train it on several machines, see master");
   }
   const bool saves = options.is_chief && !options.checkpoint_dir.empty();
+  if (saves) { options.saver.file_system = stepwell::detail::with_fence(std::move(options.saver.file_system), options.checkpoint_dir); }
   if (of_graph.save_meta_graph && saves) {
     options.checkpoint_listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saver.file_system));
   }

@@ -4,6 +4,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/hooks/detail/save_budget.hpp"
 
 #include <fmt/format.h>
@@ -67,6 +68,9 @@ void complete(training_options& options, const std::optional<saver_options>& of_
   refuse_negative("max_to_keep", options.max_to_keep);
   check_directories(options, has_summaries);
   resolve_directories(options);
+  if (options.checkpoint_dir.empty()) { return; }
+  const auto use = options.group ? io::fence_use::always : io::fence_use::if_not_lockable;
+  saver.file_system = with_fence(std::move(saver.file_system), options.checkpoint_dir, use);
 }
 
 step_counter_hook default_counter_hook(const training_options& options) {

@@ -135,11 +135,10 @@ bool is_own_temporary(std::string_view name, std::string_view basename) {
          step_in_name(final_name, basename, ".index").has_value() || (data && is_ours(data->prefix, basename));
 }
 
-/// Returns the files that killed saves left: temporary files, and data files of `basename`-N whose index is missing or specifies
+/// Returns the files of `names` that killed saves left: temporary files, and data files of `basename`-N whose index is missing or specifies
 /// another number of shards. Excludes the data of the prefixes in `claimed`, whose index should exist.
 std::vector<std::string> find_leftovers(io::file_system& files, const std::string& directory, std::string_view basename,
-                                        const std::set<std::string, std::less<>>& claimed) {
-  const auto names = names_in(files, directory);
+                                        const std::vector<std::string>& names, const std::set<std::string, std::less<>>& claimed) {
   std::vector<std::string> leftovers;
   std::map<std::string_view, std::map<std::int32_t, std::vector<std::string>>> data;  // by prefix and number of shards
   for (const auto& name : names) {
@@ -170,6 +169,11 @@ void sweep_leftovers(io::file_system& files, const std::string& directory, const
 double seconds_of(clock::wall_time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
 
 }  // namespace
+
+std::shared_ptr<io::file_system> with_fence(std::shared_ptr<io::file_system> given, const std::string& directory, io::fence_use use) {
+  if (std::dynamic_pointer_cast<io::fenced_directory>(given)) { return given; }
+  return std::make_shared<io::fenced_directory>(directory, std::move(given), use);
+}
 
 std::optional<clock::wall_time> modified_time(io::file_system& files, const std::string& path) {
   const auto found = files.stat(path);
@@ -327,14 +331,18 @@ std::string checkpoint_directory::pinned_name(const std::string& given) const {
 double checkpoint_directory::seconds_now() const { return seconds_of(time_->wall_now()); }
 
 checkpoint_directory::checkpoint_directory(std::string path, const saver_options& options, directory_access access)
-    : path_(std::move(path)), options_(options), files_(options.file_system), time_(options.clock) {
+    : path_(std::move(path)), options_(options), files_(options.file_system),
+      fence_(std::dynamic_pointer_cast<io::fenced_directory>(options.file_system)), time_(options.clock) {
   if (!options.sync) { files_ = std::make_shared<unsynced_file_system>(files_); }
   const bool is_own = access == directory_access::own;
   if (is_own) { value_or_throw(files_->create_directories(path_)); }
   canonical_ = value_or_throw(files_->canonical(path_));
   if (is_own) { lock_ = value_or_throw(files_->lock(io::join_path(canonical_, lock_name))); }
   const auto state = read_state_file(*files_, path_);
-  leftovers_ = find_leftovers(*files_, path_, options_.basename, claimed_without_index(state));
+  const auto names = names_in(*files_, path_);
+  // A directory that has a fence keeps it, also where files can be locked: its last writer may only be suspended.
+  if (is_own && fence_ && std::ranges::any_of(names, io::is_fence_name)) { value_or_throw(fence_->open_fence()); }
+  leftovers_ = find_leftovers(*files_, path_, options_.basename, names, claimed_without_index(state));
   if (state) { load_list(*state); }  // without a valid state file the list stays empty, so no existing checkpoint will be deleted
   const auto unlisted = find_unlisted(files_, path_, options_.basename, state);  // killed saves finished the newer ones
   for (const auto& prefix : unlisted.newer) { retention_is_due_ = add(prefix, true) || retention_is_due_; }
@@ -348,6 +356,18 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
 }
 
 bool checkpoint_directory::is_in_place() const noexcept { return !lock_ || lock_->is_at(io::join_path(path_, lock_name)); }
+
+bool checkpoint_directory::is_taken_over() const noexcept {
+  if (!fence_) { return false; }
+  const auto is_newest = fence_->check();
+  return !is_newest && is_newest.error().code == errc::failed_precondition;
+}
+
+std::exception_ptr checkpoint_directory::failure_of_fence(std::exception_ptr failure) const {
+  if (!is_taken_over()) { return failure; }
+  const auto is_newest = fence_->check();
+  return std::make_exception_ptr(failed_precondition_error("could not save a checkpoint; " + is_newest.error().message, path_));
+}
 
 /// Throws `failed_precondition_error` if another directory is at the path of the locked one. Otherwise files of two directories would be
 /// mixed. If there is no directory at all, the write of the first file fails.

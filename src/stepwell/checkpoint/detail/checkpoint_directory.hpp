@@ -9,9 +9,11 @@
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/format/checkpoint/checkpoint_state.hpp"
+#include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,6 +27,11 @@ namespace stepwell::detail {
 
 /// Name of the lock file of a directory.
 inline constexpr std::string_view lock_name = ".stepwell.lock";
+
+/// Returns `given` with a fence for `directory`. Returns `given` unchanged if it is already
+/// the file system of a fence. Null stands for the file system of this machine.
+[[nodiscard]] std::shared_ptr<io::file_system> with_fence(std::shared_ptr<io::file_system> given, const std::string& directory,
+                                                          io::fence_use use = io::fence_use::if_not_lockable);
 
 /// Returns the modification time of a file, or nothing if it does not exist. Throws other failures.
 [[nodiscard]] std::optional<clock::wall_time> modified_time(io::file_system& files, const std::string& path);
@@ -137,6 +144,10 @@ public:
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// See `saver::is_in_place`.
   [[nodiscard]] bool is_in_place() const noexcept;
+  /// Returns true if another writer has taken over the directory, so that this one can never change it again.
+  [[nodiscard]] bool is_taken_over() const noexcept;
+  /// Returns the failure of a save: `failed_precondition_error` if another writer has taken over the directory, otherwise `failure`.
+  [[nodiscard]] std::exception_ptr failure_of_fence(std::exception_ptr failure) const;
   [[nodiscard]] std::vector<std::string> checkpoints() const;
   /// See `saver::pin`.
   void pin(const std::string& checkpoint);
@@ -167,6 +178,7 @@ private:
   std::string canonical_;
   const saver_options& options_;
   std::shared_ptr<io::file_system> files_;
+  std::shared_ptr<io::fenced_directory> fence_;  // null if the file system has none
   std::shared_ptr<clock> time_;
   std::unique_ptr<io::file_lock> lock_;
   std::vector<std::string> leftovers_;

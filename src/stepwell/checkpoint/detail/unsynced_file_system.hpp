@@ -26,6 +26,7 @@ public:
   result<void> remove(const std::string& path) override { return base_->remove(path); }
   result<void> sync_directory(const std::string&) override { return {}; }
   result<void> create_directories(const std::string& directory) override { return base_->create_directories(directory); }
+  result<void> create_directory(const std::string& path) override { return base_->create_directory(path); }
   result<std::vector<std::string>> list(const std::string& directory) override { return base_->list(directory); }
   result<io::file_info> stat(const std::string& path) override { return base_->stat(path); }
   result<std::string> canonical(const std::string& path) override { return base_->canonical(path); }

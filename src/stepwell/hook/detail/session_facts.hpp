@@ -12,6 +12,9 @@
 #include <string>
 
 namespace stepwell {
+namespace io {
+class file_system;
+}
 namespace summary {
 class writer;
 }
@@ -28,6 +31,7 @@ struct session_facts {
   std::string name = {};             ///< The name of the session, which is in its log messages. May be empty.
   std::string directory = {};        ///< The directory that hooks use if they are given none. See `training_options::checkpoint_dir`.
   std::string event_directory = {};  ///< The directory of the session's event files. Empty: the session has none.
+  std::shared_ptr<io::file_system> files = nullptr;  ///< The file system for `directory`. Null: the file system of the machine.
   /// Returns the writer of the event files. Null: a writer with default options.
   std::function<std::shared_ptr<summary::writer>()> make_event_writer = nullptr;
   std::optional<std::string> restored_from = std::nullopt;  ///< The prefix of the checkpoint that the last creation has restored.

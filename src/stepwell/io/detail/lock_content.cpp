@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/detail/lock_content.hpp"
 
+#include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/host_name.hpp"
+
 #include <fmt/format.h>
+#include <unistd.h>
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <utility>
 
 namespace stepwell::io::detail {
@@ -34,6 +40,15 @@ bool is_beginning_of_time(std::string_view text) {
 
 std::string to_line(const lock_content& content) {
   return fmt::format("process {} on host {} since {}Z", content.pid, content.host, content.since);
+}
+
+lock_content own_lock_content() {
+  const auto now = std::chrono::system_clock::to_time_t(system_clock()->wall_now());
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return {std::to_string(::getpid()), stepwell::detail::host_name(),
+          fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                      parts.tm_min, parts.tm_sec)};
 }
 
 std::optional<lock_content> parse_lock_content(std::string_view text) {

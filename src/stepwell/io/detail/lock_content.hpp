@@ -24,6 +24,9 @@ struct lock_content {
 /// Returns the line that a lock file contains: "process 12 on host a since 2026-01-31T09:30:00Z".
 [[nodiscard]] std::string to_line(const lock_content& content);
 
+/// Returns the content of a lock file that this process locks now.
+[[nodiscard]] lock_content own_lock_content();
+
 /// Returns the parts of the content of a lock file. Returns nothing if `text` is neither a line of `to_line` nor the beginning of one. An
 /// empty text is such a beginning. Zero bytes may follow. A power failure can leave all of these.
 [[nodiscard]] std::optional<lock_content> parse_lock_content(std::string_view text);
