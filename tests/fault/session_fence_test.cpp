@@ -8,6 +8,8 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/saver.hpp>
+#include <stepwell/group/engine.hpp>
+#include <stepwell/group/group.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/io/fenced_directory.hpp>
@@ -16,6 +18,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -241,4 +244,24 @@ TEST_CASE("a session that can lock a directory with a fence also takes over the 
   other.close();
   CHECK(late.fence->check().error().code == sw::errc::failed_precondition);
   CHECK_THROWS_AS((run_until(session, 9), session.close()), sw::failed_precondition_error);
+}
+
+TEST_CASE("a session with a group always uses the fence, and is replaced by a later one", "[fault][fence][group]") {
+  const temporary_directory directory;
+  sw::test::log_capture log;
+  sw::test::session_rig rig;
+  auto options = rig.options();
+  options.checkpoint_dir = directory.path();
+  options.group = std::make_shared<sw::group>(sw::make_single_process_engine());
+  auto session = sw::monitored_training_session(rig.model, options);
+  run_until(session, 3);
+  CHECK_FALSE(std::filesystem::exists(directory / ".stepwell.lock"));
+  CHECK(std::filesystem::exists(directory / ".stepwell-writer-1"));
+  adding_model other_model;
+  options.group = std::make_shared<sw::group>(sw::make_single_process_engine());
+  auto other = sw::monitored_training_session(other_model, options);
+  run_until(other, 5);
+  other.close();
+  CHECK_THROWS_AS((run_until(session, 9), session.close()), sw::failed_precondition_error);
+  CHECK(newest_in(directory.path()).step == 5);
 }

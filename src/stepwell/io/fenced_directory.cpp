@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/fenced_directory.hpp"
 
+#include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/detail/lock_content.hpp"
@@ -334,12 +335,14 @@ public:
 private:
   void forget() noexcept {
     base_.reset();
-    if (!record_.empty()) { owner_->forget(std::exchange(record_, {})); }
+    if (record_.empty() || !process_.is_this_process()) { return; }  // a child process made by fork: the parent still writes the file
+    owner_->forget(std::exchange(record_, {}));
   }
 
   std::unique_ptr<file> base_;
   std::shared_ptr<fence> owner_;
   std::string record_;
+  stepwell::detail::owner_process process_;
 };
 
 }  // namespace
@@ -482,6 +485,7 @@ fenced_directory::fenced_directory(const std::string& directory, std::shared_ptr
 fenced_directory::~fenced_directory() = default;
 
 const std::shared_ptr<file_system>& fenced_directory::base() const noexcept { return state_->base; }
+fence_use fenced_directory::use() const noexcept { return state_->use; }
 const std::string& fenced_directory::directory() const noexcept { return state_->directory; }
 
 result<std::uint64_t> fenced_directory::open_fence() {

@@ -56,6 +56,7 @@ public:
   [[nodiscard]] result<void> check();
   /// Returns the file system to which calls are passed on.
   [[nodiscard]] const std::shared_ptr<file_system>& base() const noexcept;
+  [[nodiscard]] fence_use use() const noexcept;
   /// Returns the directory, as an absolute path.
   [[nodiscard]] const std::string& directory() const noexcept;
 

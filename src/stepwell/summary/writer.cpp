@@ -281,8 +281,10 @@ std::shared_ptr<writer> writer::shared(const std::string& directory, writer_opti
     std::map<std::pair<const io::file_system*, std::string>, std::weak_ptr<writer>> writers;  // by the canonical path in a file system
   };
   static registry& all = *new registry;  // never destroyed, because static destructors may request writers
+  // A fence that is only a substitute for a lock does not separate the sessions of this process. Another fence is that of one writer.
   const auto fenced = std::dynamic_pointer_cast<io::fenced_directory>(options.files);
-  const std::pair<const io::file_system*, std::string> where((fenced ? fenced->base() : options.files).get(),
+  const bool is_substitute = fenced && fenced->use() == io::fence_use::if_not_lockable;
+  const std::pair<const io::file_system*, std::string> where((is_substitute ? fenced->base() : options.files).get(),
                                                              made_directory(*options.files, directory));
   const std::lock_guard lock(all.mutex);
   auto known = all.writers[where].lock();

@@ -175,7 +175,9 @@ void session_engine::on_failure(step_stage stage, std::exception_ptr failure, in
   requests_.drop_saves();
   settle_fence();
   set_failure(stage, failure);
-  if (options().group && !is_end_of_data()) { options().group->abandon(detail::text_of(failure)); }
+  if (options().group && !is_end_of_data()) {
+    options().group->abandon(failure ? detail::text_of(failure) : "the session was destroyed by an exception");
+  }
   const auto phase = state_.phase();
   if (phase == session_phase::ready || phase == session_phase::stepping || state_.has_failed()) {
     const bool is_midway = phase == session_phase::failed_midway || (stage != step_stage::source && stage != step_stage::boundary);
