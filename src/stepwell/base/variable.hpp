@@ -146,11 +146,15 @@ template<variable_like T>
 
 namespace detail {
 
-/// Returns the dtype and the elements of `value`. Allocates nothing if the adapter of `T` has `elements`. @errors Those of `view_of`.
+/// Returns the dtype and the elements of `value`. Allocates nothing for a range, and if the adapter of `T` has `elements`.
+/// @errors Those of `view_of`.
 template<class T>
 [[nodiscard]] elements_view elements_of(const T& value) {
   if constexpr (requires { tensor_adapter<T>::elements(value); }) {
     return tensor_adapter<T>::elements(value);
+  } else if constexpr (element_range<T>) {
+    using element = std::ranges::range_value_t<T>;
+    return {dtype_of<element>, bytes_at(std::ranges::data(value), std::ranges::size(value) * sizeof(element))};
   } else {
     const auto view = stepwell::view_of(value);
     return {view.dtype, view.bytes};

@@ -229,7 +229,7 @@ void group::form(const forming& how, session_hooks session) {
   voted_step_.reset();
   has_ended_ = false;
   const auto last = generation();
-  if (last > 0 && !engine_->can_form_again()) {
+  if (is_lost_ && !engine_->can_form_again()) {
     throw failed_precondition_error(fmt::format(
         "{} cannot form the group again in this process; start all processes again, and they continue from the newest checkpoint",
         engine_->name()));
@@ -255,6 +255,7 @@ void group::form(const forming& how, session_hooks session) {
 
 void group::abandon(std::string_view why) noexcept {
   if (!collective_) { return; }
+  is_lost_ = true;
   collective_->abandon(why);
   close();
 }

@@ -178,6 +178,7 @@ private:
   std::optional<std::int64_t> voted_step_;
   payload payload_;  // that of the first sum of each step; invalid before the first one of this generation
   bool has_ended_ = false;
+  bool is_lost_ = false;  // a collective has ended with a failure
 };
 
 }  // namespace stepwell

@@ -100,9 +100,13 @@ TEST_CASE("a process without a launcher is a group of one, whose sums change not
   CHECK(group.generation() == 2);
 }
 
-TEST_CASE("a group whose engine cannot form again says so after a loss", "[group]") {
+TEST_CASE("a group whose engine cannot form again after a loss says so, and forms again after a clean end", "[group]") {
   sw::group group(std::make_unique<engine_without_recovery>());
   group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {});
+  group.close();
+  group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {});
+  CHECK(group.generation() == 2);
+  group.abandon("the disk is full");
   CHECK_THROWS_AS(group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {}), sw::failed_precondition_error);
   CHECK_THROWS_WITH(group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {}),
                     ContainsSubstring("MPI cannot form the group again"));

@@ -10,6 +10,7 @@
 #include <stepwell/group/part_of.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/io/fenced_directory.hpp>
 #include <stepwell/kernel/metrics.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
@@ -332,6 +333,29 @@ TEST_CASE("a NaN of one process makes all processes go back and skip the same ba
   for (const auto& [step, weight] : weights) { CHECK(std::isfinite(weight)); }
   CHECK(seen.of(1) == weights);
   CHECK(seen.of(2) == weights);
+}
+
+TEST_CASE("a chief of a group whose directory has a newer writer ends, and the others do not wait for ever") {
+  const temporary_directory directory;
+  thread_job job(2);
+  const auto failures = job.run([&](const std::shared_ptr<sw::group>& group) {
+    mean_model model(group);
+    if (group->is_chief()) {
+      model.before_sum = [&, calls = 0]() mutable {
+        if (++calls == 7) { static_cast<void>(value_or_throw(sw::io::fenced_directory(directory.path()).open_fence())); }
+      };
+    }
+    auto options = options_of(group, directory.path());
+    options.max_wait_secs = 1;
+    auto batches = batches_of(group);
+    auto session = sw::monitored_training_session(model, options, sw::stop_at_step(20));
+    for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+    session.close();
+  });
+  const auto thrown_by = [&](std::size_t rank) { std::rethrow_exception(failures[rank]); };
+  CHECK_THROWS_AS(thrown_by(0), sw::failed_precondition_error);
+  CHECK_THROWS_WITH(thrown_by(0), ContainsSubstring("has taken over this directory"));
+  CHECK_THROWS_AS(thrown_by(1), sw::deadline_exceeded_error);
 }
 
 TEST_CASE("the processes of a group must have the same variables") {

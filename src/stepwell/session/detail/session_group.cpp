@@ -4,10 +4,14 @@
 #include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/creation/detail/shared_state.hpp"
 #include "stepwell/group/group.hpp"
+#include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/session/detail/session_engine.hpp"
 
 #include <fmt/format.h>
+#include <functional>
+#include <memory>
 #include <stop_token>
+#include <utility>
 
 namespace stepwell {
 
@@ -21,15 +25,22 @@ struct stop_of {
 
 }  // namespace
 
-/// Forms the group with the other processes. A stop or an interruption of the creation ends the wait for them.
+/// Forms the group with the other processes, unless another process has become the writer of the directory. A stop or an interruption of the creation ends the wait for them.
 void session_engine::form_group() {
   if (!options().group) { return; }
   auto& signals = *requests_.signals();
   const std::stop_source source;
   const std::stop_callback on_stop(signals.stop_token(), stop_of{source});
   const std::stop_callback on_interruption(signals.interruption_token(), stop_of{source});
+  std::function<void()> check;
+  if (const auto fence = std::dynamic_pointer_cast<io::fenced_directory>(options().saver.file_system)) {
+    check = [fence] { value_or_throw(fence->check()); };
+  }
   options().group->form(
-      {.time = requests_.facts().time, .stop = source.get_token(), .limit = detail::as_duration(options().max_wait_secs)},
+      {.time = requests_.facts().time,
+       .stop = source.get_token(),
+       .limit = detail::as_duration(options().max_wait_secs),
+       .check = std::move(check)},
       {.running_step = [this] { return running_step(); },
        .stop =
            [signals = requests_.signals()](int rank, std::int64_t cause) {
