@@ -23,7 +23,6 @@ namespace stepwell::test {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 // ---- the model: each step changes a number in a way that depends on all parts of the batch
 
@@ -344,7 +343,7 @@ schedule::schedule(std::uint64_t seed, bool with_story) : world_(seed), with_sto
 void schedule::make_plan() {
   plan_.size = static_cast<int>(world_.happens(0.05) ? 1 : 2 + world_.random(3));
   plan_.options.min_size = static_cast<int>(world_.random(static_cast<std::uint64_t>(plan_.size) + 1));
-  plan_.options.patience_secs = static_cast<double>(world_.random(1'000)) / 1000;
+  plan_.options.patience_secs = static_cast<double>(world_.random(250)) / 1000;
   plan_.last_step = static_cast<std::int64_t>(3 + world_.random(16));
   plan_.save_steps = static_cast<std::int64_t>(1 + world_.random(4));
   plan_.payload = std::array{dtype::float32, dtype::float64, dtype::int64}[world_.random(3)];
@@ -360,10 +359,10 @@ void schedule::make_plan() {
   network_.emplace(world_, simulated_network::options{.size = plan_.size, .delayed = world_.happens(0.5) ? 0.2 : 0.0},
                    [this](const std::string& rule) { broken(rule); });
   const auto faults = world_.happens(0.03) ? 5 + world_.random(8) : world_.random(5);
-  plan_.max_wait = seconds(5 + 3 * faults);  // longer than all faults together
+  plan_.max_wait = milliseconds(1'200 + 750 * faults);  // longer than all faults together
   for (std::uint64_t fault = 0; fault < faults; ++fault) { add_fault(); }
   for (int rank = 0; rank < plan_.size; ++rank) {
-    world_.after(milliseconds(world_.happens(0.5) ? 0 : world_.random(500)), [this, rank] { start(rank); });
+    world_.after(milliseconds(world_.happens(0.5) ? 0 : world_.random(120)), [this, rank] { start(rank); });
   }
 }
 
@@ -413,9 +412,9 @@ void schedule::add_stop(int rank) {
 /// A process is killed, frozen or cut off, and replaced at once, late, or never.
 void schedule::add_disturbance(int rank) {
   const auto kind = world_.random(4);
-  const auto length = milliseconds(world_.happens(0.3) ? world_.random(10) : world_.random(1'000));
+  const auto length = milliseconds(world_.happens(0.3) ? world_.random(10) : world_.random(250));
   const bool is_replaced = world_.happens(kind < 2 ? 0.85 : 0.4);
-  const auto replaced_after = milliseconds(world_.happens(0.4) ? 0 : world_.random(1'200));
+  const auto replaced_after = milliseconds(world_.happens(0.4) ? 0 : world_.random(300));
   at_random_point(rank, [=, this](simulated_node& node) {
     disturbed_[&node] = kind < 2 ? clock::time_point::max() : world_.now() + length;
     if (kind < 2) {
@@ -496,7 +495,7 @@ void schedule::check_all_end_together(const ending& one) {
 }
 
 schedule_result schedule::run() {
-  const auto outcome = world_.run({.points = 200'000, .time = std::chrono::minutes(5)});
+  const auto outcome = world_.run({.points = 200'000, .time = std::chrono::minutes(1)});
   if (outcome != simulation::outcome::all_ended) {
     for (const auto& node : network_->nodes()) {
       if (!node->is_lost()) { broken(fmt::format("{} does not end", node->identity)); }

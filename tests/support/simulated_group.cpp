@@ -84,7 +84,7 @@ public:
     if (!answers(*server)) {
       // The message is on its way, and may arrive after the client has given up.
       if (network_.world_.happens(0.5)) {
-        network_.world_.after(std::chrono::milliseconds(network_.world_.random(1'000)), [server, key, value] {
+        network_.world_.after(std::chrono::milliseconds(network_.world_.random(250)), [server, key, value] {
           if (server->is_available()) { server->store[key] = value; }
         });
       }

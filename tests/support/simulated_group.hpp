@@ -45,8 +45,8 @@ class simulated_network {
 public:
   struct options {
     int size = 1;
-    clock::duration store_limit = std::chrono::milliseconds(200);  ///< Of one operation of the store.
-    clock::duration sum_limit = std::chrono::milliseconds(400);    ///< Of one operation of a collective, and of connecting.
+    clock::duration store_limit = std::chrono::milliseconds(50);   ///< Of one operation of the store.
+    clock::duration sum_limit = std::chrono::milliseconds(100);    ///< Of one operation of a collective, and of connecting.
     double delayed = 0;                                            ///< The part of the messages that take up to `delay`.
     clock::duration delay = std::chrono::milliseconds(5);
   };
