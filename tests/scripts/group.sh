@@ -25,4 +25,7 @@ run_group() {
   have build tests group
   group_with_mpi openmpi
   group_with_mpi mpich
+  say "100,000 random schedules of a simulated group"
+  cmake --build "$root/build/group-openmpi" -j "$jobs" --target unit_group
+  STEPWELL_SCHEDULES=100000 "$root/build/group-openmpi/tests/unit/unit_group" "[schedules]"
 }
