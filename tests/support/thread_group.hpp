@@ -55,9 +55,11 @@ public:
 private:
   /// One collective of all its members. Each operation is a meeting of all of them.
   struct meeting {
+    explicit meeting(std::size_t size) : members(size) {}
+
     std::mutex mutex;
     std::condition_variable changed;
-    std::size_t members = 0;
+    const std::size_t members;
     std::vector<std::span<std::byte>> arrived;
     std::size_t count = 0;    // of `arrived`
     std::size_t leaving = 0;  // members that have not left the last meeting
@@ -168,8 +170,7 @@ private:
       for (const auto& member : agreed.members) { members.push_back(member.rank); }
       const std::lock_guard lock(job_.mutex_);
       auto& meeting_of_all = job_.meetings_[agreed.name];
-      if (!meeting_of_all) { meeting_of_all = std::make_shared<meeting>(); }
-      meeting_of_all->members = members.size();
+      if (!meeting_of_all) { meeting_of_all = std::make_shared<meeting>(members.size()); }
       return {std::make_unique<thread_collective>(job_, meeting_of_all, std::move(members), static_cast<std::size_t>(agreed.place)),
               agreed.generation};
     }
