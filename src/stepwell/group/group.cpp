@@ -5,6 +5,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
+#include "stepwell/kernel/statistics.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +17,7 @@ namespace stepwell {
 
 namespace {
 
-/// The bits of the infinity of a type; 0 if the type has no NaN. Larger magnitudes are NaN.
+/// The bits of the infinity of a type that can carry the vote by a NaN; 0 for other types.
 constexpr std::uint64_t infinity_of(dtype type) noexcept {
   switch (type) {
     case dtype::float32: return 0x7f80'0000;
@@ -27,14 +28,8 @@ constexpr std::uint64_t infinity_of(dtype type) noexcept {
   }
 }
 
-/// Returns true if the first element is NaN. Reads its bits, because the caller may be compiled with -ffast-math. (The library is
-/// little-endian.)
-bool starts_with_nan(dtype type, std::span<const std::byte> elements) noexcept {
-  const auto infinity = infinity_of(type);
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, elements.data(), std::min(size_of(type), elements.size()));
-  const auto sign = std::uint64_t{1} << (8 * size_of(type) - 1);
-  return infinity != 0 && (bits & ~sign) > infinity;
+bool starts_with_nan(dtype type, std::span<const std::byte> elements) {
+  return kernel::any_nan(elements_view{type, elements.first(size_of(type))});
 }
 
 void write_nan(dtype type, std::span<std::byte> elements) noexcept {
@@ -51,10 +46,8 @@ group::group(std::unique_ptr<engine> with, group_options options)
     throw invalid_argument_error(
         fmt::format("group: min_size is {}; it must be between 0 and the size of the group, {}", options_.min_size, engine_->size()));
   }
-  if (!(options_.patience_secs.count() >= 0)) {
-    throw invalid_argument_error(fmt::format("group: patience_secs is {}; it cannot be negative", options_.patience_secs.count()));
-  }
-  if (options_.parts < 0) { throw invalid_argument_error(fmt::format("group: parts is {}; it cannot be negative", options_.parts)); }
+  detail::refuse_negative("group: patience_secs", options_.patience_secs);
+  detail::refuse_negative("group: parts", options_.parts);
   if (options_.min_size == 0) { options_.min_size = engine_->size(); }
 }
 
