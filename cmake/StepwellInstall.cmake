@@ -29,11 +29,13 @@ foreach(adapter IN ITEMS eigen xtensor torch mpi tensorflow)
   endif()
 endforeach()
 
+get_property(STEPWELL_TORCH_VERSION GLOBAL PROPERTY STEPWELL_TORCH_VERSION)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/stepwellConfig.cmake.in
   ${PROJECT_BINARY_DIR}/stepwellConfig.cmake INSTALL_DESTINATION ${STEPWELL_PACKAGE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/stepwellConfig.cmake ${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/StepwellCompiler.cmake ${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
+  ${PROJECT_SOURCE_DIR}/cmake/StepwellCompiler.cmake ${PROJECT_SOURCE_DIR}/cmake/StepwellProtobuf.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/StepwellTorch.cmake ${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
 
 # The examples, to read and to compile.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}

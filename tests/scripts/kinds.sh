@@ -124,14 +124,41 @@ run_crafted() {
   "$root/build/dev/tests/fault/crafted_files" "${@:-10000}"
 }
 
-# LibTorch is large, and a file that includes it compiles for 30 s. The adapter therefore has its own build and its own
-# kind of run.
+# torch_environment: prints <site-packages>/torch of a virtual environment of Python. Makes it below build/, or takes STEPWELL_TORCH_VENV.
+# PyPI's torch is built for CUDA and has several GB of dependencies. Its part for the CPU needs only two small libraries of CUDA.
+torch_environment() {
+  local environment=${STEPWELL_TORCH_VENV:-$root/build/torch-venv} libraries
+  if ! ls "$environment"/lib/python3*/site-packages/torch/share/cmake/Torch/TorchConfig.cmake >/dev/null 2>&1; then
+    python3 -m venv "$environment" >&2 && "$environment/bin/pip" install -q --no-deps torch >&2 || die "torch cannot be installed in $environment; this kind of tests needs it"
+  fi
+  libraries=$("$environment/bin/python" - <<'END'
+import importlib.metadata, re
+cuda = [found[1] for one in importlib.metadata.requires("torch") if (found := re.match(r"cuda-toolkit\b.*==(\d+)", one))]
+print(*[f"{name}=={cuda[0]}.*" for name in ("nvidia-cuda-runtime", "nvidia-cuda-cupti") if cuda])
+END
+  )
+  [ -z "$libraries" ] || "$environment/bin/pip" install -q --no-deps $libraries >&2 || die "$libraries cannot be installed in $environment"
+  echo "$environment"/lib/python3*/site-packages/torch
+}
+
+# run_torch [pip]: the adapter with the system's LibTorch, or with PyPI's. LibTorch is large, and a file that includes it compiles for 30 s. The
+# adapter therefore has its own builds and its own kind of run.
 run_torch() {
-  have build tests torch
-  say "building with LibTorch"
-  cmake -S "$root" -B "$root/build/torch" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DSTEPWELL_WERROR=ON -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF
-  cmake --build "$root/build/torch" -j "$jobs" --target unit_torch convnet libtorch_group torch_group_process
-  check torch -R '^(unit_torch|example_convnet.*|example_libtorch_group|torch_group)$'
+  local tree=torch place= programs="unit_torch convnet libtorch_group torch_group_process"
+  case "${1:-}" in
+    '') have build tests torch ;;
+    pip)
+      have build tests
+      tree=torch-pip
+      place=$(torch_environment)
+      ;;
+    *) die "torch: the only option is pip" ;;
+  esac
+  say "building with LibTorch ${place:+in $place}"
+  cmake -S "$root" -B "$root/build/$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DSTEPWELL_WERROR=ON \
+    -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF ${place:+"-DCMAKE_PREFIX_PATH=$place"} ${STEPWELL_UNITY:+-DCMAKE_UNITY_BUILD=ON}
+  cmake --build "$root/build/$tree" -j "$jobs" --target $programs
+  check "$tree" -R '^(unit_torch|example_convnet.*|example_libtorch_.*|torch_group|consume/moved)$'
 }
 
 # tensorflow_environment: prints a virtual environment of Python with TensorFlow. Makes it below build/, or takes STEPWELL_TENSORFLOW_VENV.
