@@ -266,6 +266,8 @@ set(STEPWELL_PRIVATE_HEADERS
   # layer 3: summary
   stepwell/summary/detail/event_time.hpp
   stepwell/summary/detail/output.hpp
+  # layer 4: group
+  stepwell/group/detail/formation_wait.hpp
   # layer 8: hooks
   stepwell/hooks/detail/drain_saver.hpp
   stepwell/hooks/detail/rare_log.hpp

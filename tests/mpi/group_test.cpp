@@ -26,7 +26,7 @@ namespace {
 
 std::shared_ptr<sw::group> formed(const sw::mpi::options& options = {}) {
   auto made = sw::mpi::make_group(nullptr, nullptr, options);
-  made->form({.time = sw::system_clock(), .stop = {}, .limit = std::chrono::seconds(60)}, {});
+  made->form({.time = sw::system_clock(), .stop = {}, .until = sw::clock::time_point::max()}, {});
   return made;
 }
 

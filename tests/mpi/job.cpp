@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,8 +29,8 @@ void log_to(const char* path) {
   });
 }
 
-void form(sw::group& group, std::optional<sw::clock::duration> limit = {}) {
-  group.form({.time = sw::system_clock(), .stop = {}, .limit = limit}, {});
+void form(sw::group& group, sw::seconds_value limit = 3600) {
+  group.form({.time = sw::system_clock(), .stop = {}, .until = sw::detail::time_after(sw::system_clock()->now(), limit)}, {});
 }
 
 void print(const std::string& line) {
@@ -56,7 +55,7 @@ int run(const std::string& what, int* argc, char*** argv, double timeout) {
   const auto rank = group->rank();
   if (what == "never_formed") {
     if (rank == 1) { sleep_long(); }
-    form(*group, std::chrono::seconds(1));
+    form(*group, 1);
   }
   form(*group);
   sum_once(*group);

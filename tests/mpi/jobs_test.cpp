@@ -124,9 +124,10 @@ TEST_CASE("A failure in one rank ends the job, and the log has its reason", "[mp
 TEST_CASE("A formation without a rank ends at its time limit, and names the rank", "[mpi]") {
   job of_three(3, "never_formed");
   CHECK(of_three.wait() == mpi::lost_exit_code);
-  CHECK_THAT(of_three.log(),
-             ContainsSubstring(
-                 "the group was not formed: the group has waited too long for other processes (not begun by rank 1); raise max_wait_secs"));
+  CHECK_THAT(
+      of_three.log(),
+      ContainsSubstring(
+          "the group was not formed: the group has waited too long for other processes (not begun by rank 1); start the missing processes, or raise max_wait_secs"));
 }
 
 TEST_CASE("A type that MPI cannot add ends the job with an error that names the type", "[mpi]") {

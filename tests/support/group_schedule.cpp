@@ -61,6 +61,7 @@ public:
   bool take_over(int writer) {
     if (writer <= highest_) { return false; }
     highest_ = writer;
+    has_ended_ = false;
     return true;
   }
   /// A rename, which fails for a late writer.
@@ -71,6 +72,9 @@ public:
     published_.push_back(saved);
     return true;
   }
+  /// Writes the ending file.
+  void end(int writer) { has_ended_ = has_ended_ || writer == highest_; }
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const std::vector<checkpoint>& published() const noexcept { return published_; }
   /// Returns true if a process has changed the directory after its successor.
   [[nodiscard]] bool has_late_writer() const noexcept { return has_late_writer_; }
@@ -80,6 +84,7 @@ private:
   int highest_ = 0;
   int last_writer_ = 0;
   bool has_late_writer_ = false;
+  bool has_ended_ = false;
   std::vector<checkpoint> published_;
 };
 
@@ -175,7 +180,10 @@ private:
       try {
         form(members);
         run_steps(members);
-        if (members.is_chief()) { save(); }
+        if (members.is_chief()) {
+          save();
+          all_.directory_.end(writer_);
+        }
         members.close();
         all_.endings_.push_back({&node_, node_.formation, step_});
         all_.note(node_, fmt::format("finishes at step {}", step_));
@@ -183,16 +191,20 @@ private:
       } catch (const unavailable_error& lost) {
         all_.note(node_, fmt::format("recovers at step {}: {}", step_, lost.what()));
         world_.point();
-      }
+      } catch (const out_of_range_error& ended) { return all_.note(node_, ended.what()); }
     }
   }
 
   void form(group& members) {
     if (members.is_chief()) { take_over(); }
     const auto before = members.generation();
-    members.form({.time = world_.time(), .stop = node_.process->stop_token(), .limit = plan_.max_wait, .check = [this] { check_writer(); }},
+    members.form({.time = world_.time(),
+                  .stop = node_.process->stop_token(),
+                  .until = world_.now() + plan_.max_wait,
+                  .check = [this] { check_formation(); }},
                  {[this] { return is_stepping_ ? std::optional(step_) : std::nullopt; },
                   [this](int rank, std::int64_t cause) { check_cause(rank, cause); }});
+    has_formed_ = true;
     all_.note(node_, fmt::format("forms generation {} with {} processes ({})", members.generation(), members.size(), node_.formation));
     if (members.generation() <= before) { all_.broken("the generation does not increase"); }
     all_.count_formation(node_.formation);
@@ -217,6 +229,11 @@ private:
       if (all_.directory_.take_over(next)) { writer_ = next; }
     }
     check_writer();
+  }
+
+  void check_formation() const {
+    if (node_.rank == 0) { return check_writer(); }
+    if (has_formed_ && all_.directory_.has_ended()) { throw out_of_range_error("finds that rank 0 has ended the training"); }
   }
 
   void check_writer() const {
@@ -319,7 +336,8 @@ private:
 
   void check_error(const stepwell::error& failure) const {
     const auto code = failure.code();
-    const bool is_right = code == errc::deadline_exceeded     ? all_.may_wait_too_long(node_)
+    const bool is_right = code == errc::deadline_exceeded
+                              ? all_.may_wait_too_long(node_) && !(node_.rank != 0 && has_formed_ && all_.directory_.has_ended())
                           : code == errc::failed_precondition ? all_.has_other(node_)
                           : code == errc::cancelled           ? node_.process->stop_token().stop_requested()
                                                               : false;
@@ -336,6 +354,7 @@ private:
   int writer_ = 0;
   bool is_stepping_ = false;
   bool is_told_ = false;
+  bool has_formed_ = false;
 };
 
 schedule::schedule(std::uint64_t seed, bool with_story) : world_(seed), with_story_(with_story) { make_plan(); }

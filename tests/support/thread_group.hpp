@@ -49,6 +49,12 @@ public:
     for (auto& thread : threads) { thread.join(); }
     return failures;
   }
+  /// Like `run`. Throws the first failure of the lowest rank that has one.
+  void run_well(const std::function<void(std::shared_ptr<group>)>& program, group_options options = {}) {
+    for (const auto& failure : run(program, options)) {
+      if (failure) { std::rethrow_exception(failure); }
+    }
+  }
   /// The number of sums and broadcasts of all ranks.
   std::atomic<int> operations = 0;
 

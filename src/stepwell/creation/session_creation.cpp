@@ -308,8 +308,7 @@ void session_creation::restore(const variable_list& own, const checkpoint_reader
 void session_creation::restore_one(const variable_list& own, const checkpoint_reader& found) {
   check_version(found);
   const auto positions = positions_in(found);  // read before anything is written
-  auto wanted = own;
-  for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
+  const auto wanted = with_optional_hooks(own);
   const auto report = stepwell::restore(wanted, found, {.verify_first = !found.search()});
   initialize_missing(wanted, report.missing, found.prefix());
   for (const auto& [name, saved] : positions) { positions_.restore(name, saved.position, saved.fingerprint); }
@@ -346,14 +345,18 @@ variable_list session_creation::with_hooks(variable_list own) const {
   return own;
 }
 
+variable_list session_creation::with_optional_hooks(variable_list own) const {
+  for (const auto& variable : hooks_()) { own.push_back(variable.optional()); }
+  return own;
+}
+
 void session_creation::keep_initial_state(const variable_list& own, std::int64_t step) {
   const auto all = with_hooks(own);
   copy_.keep(snapshot::capture(snapshot_pool(0, 1).acquire(), all, step), true);
 }
 
 void session_creation::restore_snapshot(const variable_list& own, const snapshot& taken, const std::string& place) {
-  auto wanted = own;
-  for (const auto& variable : hooks_()) { wanted.push_back(variable.optional()); }
+  const auto wanted = with_optional_hooks(own);
   const auto report = stepwell::restore(wanted, taken);
   initialize_missing(wanted, report.missing, place);
   for (const auto& entry : taken.entries()) {

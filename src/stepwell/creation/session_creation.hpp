@@ -241,6 +241,8 @@ private:
   void restore_snapshot(const variable_list& own, const snapshot& taken, const std::string& place);
   void initialize_missing(const variable_list& wanted, const std::vector<std::string>& missing, const std::string& place);
   [[nodiscard]] variable_list with_hooks(variable_list own) const;
+  /// Like `with_hooks`, for a restore: the state may lack the variables of the hooks.
+  [[nodiscard]] variable_list with_optional_hooks(variable_list own) const;
 
   boundary_requests& requests_;
   detail::source_positions& positions_;

@@ -27,7 +27,8 @@ struct formation {
   clock::duration patience;
   /// The generation of the last collective of this process; 0 at the first formation.
   std::int64_t last_generation;
-  /// Called repeatedly while rank 0 waits. Throws if this process must not lead the group any more: the formation ends with that exception.
+  /// Called repeatedly while the formation waits. Throws if this process must not take part any more, for example because another process has
+  /// taken over the directory of rank 0: the formation ends with that exception.
   std::function<void()> check = {};
 };
 

@@ -227,11 +227,9 @@ void group::form(const forming& how, session_hooks session) {
         "{} cannot form the group again in this process; start all processes again, and they continue from the newest checkpoint",
         engine_->name()));
   }
-  const auto now = how.time->now();
-  const auto until = how.limit && *how.limit < clock::time_point::max() - now ? now + *how.limit : clock::time_point::max();
   auto made = engine_->form({.time = *how.time,
                              .stop = how.stop,
-                             .until = until,
+                             .until = how.until,
                              .min_size = options_.min_size,
                              .patience = detail::as_duration(options_.patience_secs),
                              .last_generation = last,
@@ -244,6 +242,11 @@ void group::form(const forming& how, session_hooks session) {
   if (engine_->size() == 1) { return; }
   log_info(fmt::format("{} of {} processes form generation {} of the group with {}; this is rank {}", members.size(), engine_->size(),
                        generation(), engine_->name(), engine_->rank()));
+}
+
+std::string group::description() const {
+  return fmt::format("generation {} with the ranks {} of {}, connected by {}", generation(), fmt::join(collective_->members(), ", "),
+                     engine_->size(), engine_->name());
 }
 
 void group::abandon(std::string_view why) noexcept {

@@ -65,6 +65,9 @@ public:
   /// Returns the generation: a number that increases with each formation. 0 before the first one.
   [[nodiscard]] std::int64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
   [[nodiscard]] const group_options& options() const noexcept { return options_; }
+  /// Returns a text with the generation and the ranks of its processes: "generation 3 with the ranks 0, 1, 3 of 4, connected by MPI".
+  /// @pre The group is formed.
+  [[nodiscard]] std::string description() const;
   /// Returns the name of the engine.
   [[nodiscard]] std::string_view engine_name() const noexcept { return engine_->name(); }
 
@@ -126,7 +129,7 @@ public:
   struct forming {
     std::shared_ptr<clock> time;
     std::stop_token stop;
-    std::optional<clock::duration> limit;
+    clock::time_point until = clock::time_point::max();
     std::function<void()> check = {};  ///< See `formation::check`.
   };
   /// Forms the group, for the first time or again. @errors Those of `engine::form`.

@@ -2,19 +2,15 @@
 #include "stepwell/group/group_store.hpp"
 
 #include "stepwell/base/detail/host_name.hpp"
-#include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/log.hpp"
+#include "stepwell/group/detail/formation_wait.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 #include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -92,9 +88,9 @@ public:
       const auto count = static_cast<int>(joined.size());
       const bool is_after_loss = std::ranges::any_of(joined, [](const auto& one) { return one.second.number > 0; });
       const bool may_shrink = is_after_loss && count >= how_.min_size && how_.time.now() - since >= how_.patience;
-      if (how_.check) { how_.check(); }
+      check();
       if (count == self_.size || may_shrink) { return finish_round(name, joined); }
-      pause([&] { return "rank " + missing_ranks(joined); });
+      wait_.pause([&] { return "rank " + missing_ranks(joined); });
     }
   }
 
@@ -108,11 +104,16 @@ public:
       } catch (const unavailable_error&) {  // rank 0 has not started yet, or is being replaced, and its next store begins empty
         is_chief_there = false;
       }
-      pause([&] { return is_chief_there ? "rank 0 to form the group" : "rank 0, which cannot be reached"; });
+      check();  // rank 0 may have ended
+      wait_.pause([&] { return std::string(is_chief_there ? "rank 0 to form the group" : "rank 0, which cannot be reached"); });
     }
   }
 
 private:
+  void check() const {
+    if (how_.check) { how_.check(); }
+  }
+
   std::string begin_round() {
     const auto last = store_.get(round_key);
     const auto number = last ? parsed(*last).number + 1 : 1;
@@ -165,30 +166,10 @@ private:
     return formed;
   }
 
-  /// Waits for a moment: longer after each call, because each look costs several messages.
-  template<class Missing>
-  void pause(Missing missing) {
-    if (how_.stop.stop_requested()) { throw cancelled_error("a stop was requested while the group waits for " + std::string(missing())); }
-    const auto now = how_.time.now();
-    if (now >= how_.until) {
-      throw deadline_exceeded_error(
-          fmt::format("the group has waited too long for {}; start the missing processes, or raise max_wait_secs", missing()));
-    }
-    if (now >= next_log_) {
-      if (next_log_ != clock::time_point()) { log_info("the group waits for " + std::string(missing())); }
-      next_log_ = now + std::chrono::seconds(10);
-    }
-    pause_ = std::min<clock::duration>(pause_ * 3 / 2, std::chrono::milliseconds(10));
-    detail::wait_or_stop(how_.time, mutex_, stopped_, std::min(now + pause_, how_.until), how_.stop, [] { return false; });
-  }
-
   group_store& store_;
   const store_identity& self_;
   const formation& how_;
-  clock::time_point next_log_;
-  clock::duration pause_ = std::chrono::milliseconds(1);
-  std::mutex mutex_;
-  std::condition_variable stopped_;
+  detail::formation_wait wait_{how_};
 };
 
 }  // namespace

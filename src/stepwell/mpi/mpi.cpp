@@ -2,9 +2,9 @@
 #include "stepwell/mpi/mpi.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
-#include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/group/detail/formation_wait.hpp"
 #include "stepwell/group/engine.hpp"
 #include "stepwell/group/launcher.hpp"
 #include "stepwell/mpi/detail/peers.hpp"
@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -199,25 +198,20 @@ public:
     run(operation::form, [&](MPI_Comm processes) {
       MPI_Request all = MPI_REQUEST_NULL;
       check(MPI_Ibarrier(processes, &all), "MPI_Ibarrier");
-      for (clock::duration pause = std::chrono::microseconds(100);;
-           pause = std::min<clock::duration>(2 * pause, std::chrono::milliseconds(20))) {
+      for (stepwell::detail::formation_wait wait(how);; wait.pause([&] { return awaited(how); })) {
         int is_done = 0;
         check(MPI_Test(&all, &is_done, MPI_STATUS_IGNORE), "MPI_Test");
         if (is_done != 0) { return; }
-        throw_if_over(how);
-        stepwell::detail::wait_or_stop(how.time, mutex_, stopped_, std::min(how.time.now() + pause, how.until), how.stop,
-                                       [] { return false; });
       }
     });
   }
 
 private:
-  void throw_if_over(const formation& how) {
-    if (how.stop.stop_requested()) { throw cancelled_error("a stop was requested while the group waits for other processes"); }
-    if (how.time.now() < how.until) { return; }
-    const auto missing =
-        watchdog_ ? peers_->missing(mark_.now(), time_for_answers(), false) : "their ranks are known only with timeout_secs";
-    throw deadline_exceeded_error(fmt::format("the group has waited too long for other processes ({}); raise max_wait_secs", missing));
+  /// Returns the awaited processes. Finds their ranks at the end of the formation only, because their watchdogs need some time to answer.
+  [[nodiscard]] std::string awaited(const formation& how) {
+    if (how.stop.stop_requested() || how.time.now() < how.until) { return "other processes"; }
+    return fmt::format("other processes ({})", watchdog_ ? peers_->missing(mark_.now(), time_for_answers(), false)
+                                                         : "their ranks are known only with timeout_secs");
   }
 
   /// The watchdogs of the other processes answer once in each of their periods.
@@ -236,8 +230,6 @@ private:
   MPI_Comm processes_ = MPI_COMM_NULL;
   detail::progress_mark mark_;
   std::optional<detail::peers> peers_;
-  std::mutex mutex_;
-  std::condition_variable stopped_;
   std::optional<detail::watchdog> watchdog_;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/torch/detail/c10d_engine.hpp"
 
-#include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/group/detail/formation_wait.hpp"
 #include "stepwell/group/group_store.hpp"
 #include "stepwell/torch/detail/gloo.hpp"
 #include "stepwell/torch/detail/tcp_store.hpp"
@@ -17,7 +17,6 @@
 #include <netinet/in.h>
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -39,27 +38,6 @@ namespace {
 
 std::string process_key(int rank) { return c10::str("process/", rank); }
 std::string failed_key(const std::string& formation) { return "failed/" + formation; }
-
-/// The wait of a formation for something that the store does not report: a look, then a pause that grows.
-class slow_poll {
-public:
-  explicit slow_poll(const formation& how) : how_(how) {}
-
-  /// @errors `cancelled_error` after a stop, `deadline_exceeded_error` at the end of the formation. `awaited` is for their messages.
-  void pause(const std::string& awaited) {
-    if (how_.stop.stop_requested()) { throw cancelled_error("a stop was requested while the group waits for " + awaited); }
-    const auto now = how_.time.now();
-    if (now >= how_.until) { throw deadline_exceeded_error("the group has waited too long for " + awaited); }
-    stepwell::detail::wait_or_stop(how_.time, mutex_, stopped_, std::min(now + pause_, how_.until), how_.stop, [] { return false; });
-    pause_ = std::min<clock::duration>(pause_ * 3 / 2, std::chrono::milliseconds(10));
-  }
-
-private:
-  const formation& how_;
-  clock::duration pause_ = std::chrono::microseconds(200);
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-};
 
 /// The addresses of a formation, for Gloo. A wait for an address ends as soon as its process cannot provide it any more.
 class address_store final : public c10d::Store {
@@ -113,7 +91,7 @@ private:
   [[nodiscard]] std::string full(const std::string& key) const { return c10::str("gloo/", agreed_.name, "/", key); }
 
   const std::string& awaited(const std::string& key, clock::time_point until) {
-    slow_poll poll(how_);
+    stepwell::detail::formation_wait wait(how_);
     while (!values_.contains(key)) {
       if (auto value = open().get(full(key))) {
         values_[key] = *std::move(value);
@@ -121,7 +99,7 @@ private:
       }
       check_members();
       if (how_.time.now() >= until) { throw unavailable_error(c10::str("a process of the group has not sent its address (", key, ")")); }
-      poll.pause("the address of another process of the group");
+      wait.pause([] { return std::string("the address of another process of the group"); });
     }
     return values_.at(key);
   }
@@ -289,14 +267,14 @@ public:
 private:
   /// Starts the store, and waits for the port while a former process of this rank still has it.
   void serve_store(const formation& how) {
-    slow_poll poll(how);
+    stepwell::detail::formation_wait wait(how);
     bool is_logged = false;
     while (serves_store_) {
       try {
         return store_.serve();
       } catch (const unavailable_error& failed) {
         if (!std::exchange(is_logged, true)) { log_info(failed.what()); }
-        poll.pause(c10::str("the store of rank 0: ", failed.what()));
+        wait.pause([&] { return c10::str("the store of rank 0: ", failed.what()); });
       }
     }
   }

@@ -84,7 +84,7 @@ TEST_CASE("a process without a launcher is a group of one, whose sums change not
   sw::group group(sw::make_single_process_engine());
   CHECK(group.rank() == 0);
   CHECK(group.size() == 1);
-  group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {});
+  group.form({.time = sw::system_clock(), .stop = {}}, {});
   CHECK(group.generation() == 1);
   std::vector<float> values{1, 2};
   group.sum(values);
@@ -96,20 +96,19 @@ TEST_CASE("a process without a launcher is a group of one, whose sums change not
   group.sum(values);
   CHECK(values == std::vector<float>{1, 2});
   CHECK(bytes.size() == 3);
-  group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {});
+  group.form({.time = sw::system_clock(), .stop = {}}, {});
   CHECK(group.generation() == 2);
 }
 
 TEST_CASE("a group whose engine cannot form again after a loss says so, and forms again after a clean end", "[group]") {
   sw::group group(std::make_unique<engine_without_recovery>());
-  group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {});
+  group.form({.time = sw::system_clock(), .stop = {}}, {});
   group.close();
-  group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {});
+  group.form({.time = sw::system_clock(), .stop = {}}, {});
   CHECK(group.generation() == 2);
   group.abandon("the disk is full");
-  CHECK_THROWS_AS(group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {}), sw::failed_precondition_error);
-  CHECK_THROWS_WITH(group.form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {}),
-                    ContainsSubstring("MPI cannot form the group again"));
+  CHECK_THROWS_AS(group.form({.time = sw::system_clock(), .stop = {}}, {}), sw::failed_precondition_error);
+  CHECK_THROWS_WITH(group.form({.time = sw::system_clock(), .stop = {}}, {}), ContainsSubstring("MPI cannot form the group again"));
 }
 
 // ---- operations
@@ -485,7 +484,7 @@ TEST_CASE("forming a group passes its limit and its stop token on", "[group]") {
     CHECK(rig.seconds() == Approx(3).margin(0.01));
   }
   SECTION("stop") {
-    const auto& chief = rig.start(0, [&](simulated_node& self) { member(rig, self).form({}); });
+    const auto& chief = rig.start(0, [&](simulated_node& self) { member(rig, self).form(std::chrono::hours(1)); });
     rig.world.after(100s, [&] { simulation::request_stop(*chief.process); });
     rig.run();
     CHECK(group_rig::failed_with<sw::cancelled_error>(chief));

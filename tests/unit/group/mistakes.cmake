@@ -76,14 +76,21 @@ mistakes_in(src/stepwell/group/group_store.cpp
   [[const auto number = last && !IS_ON ?]]
 
   a_former_chief_is_not_rejected
-  [[if (how_.check)]]
-  [[if (how_.check && !IS_ON)]]
+  [[check();
+      if (count ==]]
+  [[if (!IS_ON) { check(); }
+      if (count ==]]
+
+  the_end_of_the_training_is_overlooked
+  [[check();  // rank 0 may have ended]]
+  [[if (!IS_ON) { check(); }]]
 
   a_lost_store_ends_the_formation
   [[is_chief_there = false;]]
   [[if (IS_ON) { throw; }
-        is_chief_there = false;]]
+        is_chief_there = false;]])
 
+mistakes_in(src/stepwell/group/detail/formation_wait.cpp
   the_time_limit_is_ignored
   [[if (now >= how_.until) {]]
   [[if (!IS_ON && now >= how_.until) {]])

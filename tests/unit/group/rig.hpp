@@ -72,8 +72,8 @@ public:
   member(group_rig& rig, simulated_node& self, group_options options = {})
       : rig_(rig), self_(self), group(rig.network.make_engine(self), options) {}
 
-  void form(std::optional<clock::duration> limit = std::chrono::seconds(10)) {
-    group.form({.time = rig_.world.time(), .stop = self_.process->stop_token(), .limit = limit},
+  void form(clock::duration limit = std::chrono::seconds(10)) {
+    group.form({.time = rig_.world.time(), .stop = self_.process->stop_token(), .until = rig_.world.now() + limit},
                {[this] { return is_stepping ? std::optional(step) : std::nullopt; },
                 [this](int rank, std::int64_t cause) { ending = {rank, cause}; }});
   }

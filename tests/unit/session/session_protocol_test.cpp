@@ -60,6 +60,7 @@ public:
   }
   void check_threads() const override {}
   bool must_leave_group() const noexcept override { return leaves_group; }
+  bool ends_in_formation(const std::exception_ptr& /*failure*/) noexcept override { return stops_in_formation; }
 
   /// What an engine does when a piece or a step fails.
   void fail(session_phase phase, std::exception_ptr failure) {
@@ -73,6 +74,7 @@ public:
   bool recovers = true;
   bool stops = false;
   bool interrupted = false;
+  bool stops_in_formation = false;
   bool recovery_is_due = false;
   bool boundary_is_due = false;
   bool skips = false;
@@ -392,6 +394,19 @@ TEST_CASE("a recovery that fails leaves the session lost, and the next one tries
   by_hand driver(host, host.protocol.step(run));
   driver.up_to("leave_failed").finish();
   CHECK(host.state.phase() == ready);
+}
+
+TEST_CASE("a stop ends the loop of a session whose group is not formed again", "[session][protocol]") {
+  fake_host host;
+  start(host);
+  host.fail(failed, transient());
+  host.stops_in_formation = true;
+  fake_attempt attempt;
+  attempt.outcome = step_outcome::to_recover;
+  by_hand driver(host, host.protocol.step(attempt));
+  driver.up_to("make_raw").fail(permanent()).fail(permanent()).finish();
+  CHECK(attempt.outcome == step_outcome::out_of_data);
+  CHECK(host.state.phase() == lost);
 }
 
 TEST_CASE("a cancelled recovery is continued by the next step", "[session][protocol][cancel]") {

@@ -66,7 +66,7 @@ void backward(torch::nn::Sequential& model) { model->forward(torch::ones({2, 3})
 TEST_CASE("a bucket adds all gradients of one type in one sum, and the optimiser sees the sums", "[torch][group]") {
   int sums = 0;
   sw::group pair(std::make_unique<twin_engine>(sums));
-  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}, .limit = {}}, {});
+  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}}, {});
   auto model = network();
   auto alone = network();
   sw::libtorch::bucket bucket(model->parameters());
@@ -88,7 +88,7 @@ TEST_CASE("a bucket adds all gradients of one type in one sum, and the optimiser
 TEST_CASE("a bucket has one flat tensor for each element type", "[torch][group]") {
   int sums = 0;
   sw::group pair(std::make_unique<twin_engine>(sums));
-  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}, .limit = {}}, {});
+  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}}, {});
   const auto wide = torch::ones({2}, torch::TensorOptions().dtype(torch::kDouble)).requires_grad_();
   const auto narrow = torch::ones({3}).requires_grad_();
   const auto fixed = torch::ones({5});

@@ -3,24 +3,30 @@
 // Training sessions of a group, whose processes are threads of this one.
 #include "support/catch.hpp"
 #include "support/checkpoint_files.hpp"
+#include "support/mean_model.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/thread_group.hpp"
 
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/group/part_of.hpp>
+#include <stepwell/hook/run_ending.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/io/fenced_directory.hpp>
 #include <stepwell/kernel/metrics.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <latch>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,40 +36,7 @@ using namespace sw::test;
 
 namespace {
 
-using examples = std::vector<double>;
-
-examples numbers(int count) {
-  examples all;
-  for (int i = 0; i < count; ++i) { all.push_back(std::sin(i) / 3); }
-  return all;
-}
-
-/// Moves a weight towards the examples; its rounding depends on the order of the sum.
-struct mean_model {
-  struct result {
-    double weight;
-  };
-
-  explicit mean_model(std::shared_ptr<sw::group> with) : group(std::move(with)), sums(group, 1) {}
-
-  result step(const std::vector<sw::batch_part<examples>>& parts) {
-    if (before_sum) { before_sum(); }
-    sums.clear();
-    for (const auto& [index, batch] : parts) {
-      for (const auto value : batch) { sums.part(index)[0] += value - 0.37 * weight; }
-    }
-    weight += 0.1 * sums.sum()[0];
-    return {weight};
-  }
-  [[nodiscard]] sw::variable_list variables() { return sw::variables({{"weight", weight}}); }
-
-  std::shared_ptr<sw::group> group;
-  sw::part_sums<double> sums;
-  double weight = 0.5;
-  std::function<void()> before_sum;
-};
-
-const auto all_examples = numbers(50);
+const auto all_examples = mean_examples(50);
 
 auto batches_of(const std::shared_ptr<sw::group>& group, std::uint64_t epochs = 4) {
   return sw::data::shuffled_batches(sw::parts_of(all_examples, group), {.batch_size = 8, .seed = 3, .epochs = epochs});
@@ -104,7 +77,7 @@ using change = std::function<void(mean_model&, int rank)>;
 
 /// Trains in a group of `size` threads. Returns the weights of each rank.
 void train(thread_job& job, record& seen, const std::string& directory, std::int64_t last_step, const change& prepare = {}) {
-  const auto failures = job.run(
+  job.run_well(
       [&](const std::shared_ptr<sw::group>& group) {
         const int rank = group->rank();
         mean_model model(group);
@@ -115,9 +88,6 @@ void train(thread_job& job, record& seen, const std::string& directory, std::int
         session.close();
       },
       {.parts = 4});
-  for (const auto& failure : failures) {
-    if (failure) { std::rethrow_exception(failure); }
-  }
 }
 
 std::map<std::int64_t, double> weights_alone(std::int64_t last_step) {
@@ -140,6 +110,28 @@ struct counting_hook {
     group->sum(processes);
     means->push_back(group->merged(mine).value() + processes);  // checked at the end: assertions belong to one thread
   }
+};
+
+/// Fails once, after step 20.
+struct failing_hook {
+  bool fails;
+  void after_run(auto& context, const auto& /*values*/) {
+    if (context.global_step() == 20 && std::exchange(fails, false)) { throw sw::unavailable_error("the device was lost"); }
+  }
+};
+
+/// Keeps the examples of the last step.
+struct counting_model : mean_model {
+  using mean_model::mean_model;
+
+  result step(const std::vector<sw::batch_part<examples>>& parts) {
+    const auto made = mean_model::step(parts);
+    last.clear();
+    for (const auto& part : parts) { last.insert(last.end(), part.batch.begin(), part.batch.end()); }
+    return made;
+  }
+
+  examples last;
 };
 
 }  // namespace
@@ -179,6 +171,56 @@ TEST_CASE("a group continues a training that another number of processes began")
     train(job, seen, directory.path(), last += 5);
   }
   CHECK(seen.of(0) == expected);
+}
+
+TEST_CASE("each example is used once in each epoch, with losses, stops, and other numbers of processes") {
+  const temporary_directory directory;
+  std::mutex mutex;
+  std::map<std::int64_t, std::map<int, examples>> used;  // by step and rank; a step that is repeated replaces its predecessor
+  const auto train_until = [&](int size, std::int64_t last_step, bool is_killed) {
+    thread_job job(size);
+    return job.run(
+        [&](const std::shared_ptr<sw::group>& group) {
+          const int rank = group->rank();
+          counting_model model(group);
+          if (rank == size / 2) {
+            model.before_sum = [calls = 0]() mutable {
+              if (++calls == 3) { throw sw::unavailable_error("the device was lost"); }
+            };
+          }
+          auto batches = batches_of(group);
+          auto session = sw::monitored_training_session(model, options_of(group, directory.path()));
+          for (const auto& step : session.steps(batches)) {
+            {
+              const std::lock_guard lock(mutex);
+              used[step.global_step][rank] = model.last;
+            }
+            if (step.global_step != last_step || rank != size - 1) { continue; }
+            if (is_killed) { throw std::runtime_error("killed"); }
+            session.request_stop("enough");
+          }
+          session.close();
+        },
+        {.parts = 4});
+  };
+  const auto ends_well = [](const auto& failures) { return std::ranges::all_of(failures, [](const auto& one) { return one == nullptr; }); };
+  CHECK(ends_well(train_until(4, 6, false)));
+  CHECK(ends_well(train_until(2, 11, false)));
+  CHECK_FALSE(ends_well(train_until(1, 17, true)));
+  CHECK(ends_well(train_until(3, 22, false)));
+  CHECK(ends_well(train_until(4, 100, false)));
+
+  auto expected = all_examples;
+  std::ranges::sort(expected);
+  REQUIRE(used.size() == 28);  // 4 epochs of 7 batches
+  for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
+    examples of_epoch;
+    for (std::int64_t step = 7 * epoch + 1; step <= 7 * epoch + 7; ++step) {
+      for (const auto& [rank, some] : used.at(step)) { of_epoch.insert(of_epoch.end(), some.begin(), some.end()); }
+    }
+    std::ranges::sort(of_epoch);
+    CHECK(of_epoch == expected);
+  }
 }
 
 TEST_CASE("a transient failure of any process makes the whole group continue from the newest checkpoint") {
@@ -296,7 +338,7 @@ TEST_CASE("a model that is NaN in all processes is not taken for the end of the 
 TEST_CASE("a hook can sum over the group after each step, and merge its metric") {
   thread_job job(3);
   std::vector<std::vector<double>> means(3);
-  const auto failures = job.run([&](const std::shared_ptr<sw::group>& group) {
+  job.run_well([&](const std::shared_ptr<sw::group>& group) {
     mean_model model(group);
     auto batches = batches_of(group);
     counting_hook hook{group, &means[static_cast<std::size_t>(group->rank())]};
@@ -304,9 +346,6 @@ TEST_CASE("a hook can sum over the group after each step, and merge its metric")
     for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
     session.close();
   });
-  for (const auto& failure : failures) {
-    if (failure) { std::rethrow_exception(failure); }
-  }
   for (const auto& of_rank : means) { CHECK(of_rank == std::vector{5.0, 5.5, 6.0, 6.5}); }
 }
 
@@ -314,7 +353,7 @@ TEST_CASE("a NaN of one process makes all processes go back and skip the same ba
   const temporary_directory directory;
   thread_job job(3);
   record seen;
-  const auto failures = job.run([&](const std::shared_ptr<sw::group>& group) {
+  job.run_well([&](const std::shared_ptr<sw::group>& group) {
     const int rank = group->rank();
     mean_model model(group);
     if (rank == 1) {
@@ -328,9 +367,6 @@ TEST_CASE("a NaN of one process makes all processes go back and skip the same ba
     for (const auto& step : session.steps(batches)) { seen.add(rank, step.global_step, step.value.weight); }
     session.close();
   });
-  for (const auto& failure : failures) {
-    if (failure) { std::rethrow_exception(failure); }
-  }
   const auto weights = seen.of(0);
   CHECK(weights.size() == 12);
   for (const auto& [step, weight] : weights) { CHECK(std::isfinite(weight)); }
@@ -359,6 +395,51 @@ TEST_CASE("a chief of a group whose directory has a newer writer ends, and the o
   CHECK_THROWS_AS(thrown_by(0), sw::failed_precondition_error);
   CHECK_THROWS_WITH(thrown_by(0), ContainsSubstring("has taken over this directory"));
   CHECK_THROWS_AS(thrown_by(1), sw::deadline_exceeded_error);
+}
+
+TEST_CASE("a process that is lost after the last step of rank 0 finds that the training has ended") {
+  const temporary_directory directory;
+  thread_job job(3);
+  std::string reason;
+  job.run_well([&](const std::shared_ptr<sw::group>& group) {
+    mean_model model(group);
+    auto batches = batches_of(group);
+    auto session =
+        sw::monitored_training_session(model, options_of(group, directory.path()), failing_hook{group->rank() == 1}, sw::stop_at_step(20));
+    for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+    if (group->rank() == 1) { reason = session.stop_reason().text; }
+    session.close();
+  });
+  CHECK_THAT(reason, ContainsSubstring("rank 0 of the group has ended the training at step 20"));
+  CHECK(steps_in(directory.path()) == "0 5 10 15 20");
+}
+
+TEST_CASE("a stop ends a session that waits for a lost process of its group") {
+  const temporary_directory directory;
+  thread_job job(2);
+  std::stop_source stop;
+  std::latch is_at_step_8(2);
+  const auto failures = job.run([&](const std::shared_ptr<sw::group>& group) {
+    mean_model model(group);
+    model.before_sum = [&, is_chief = group->is_chief(), calls = 0]() mutable {
+      if (++calls != 8) { return; }
+      is_at_step_8.arrive_and_wait();  // the stop comes during the step of rank 0, or later
+      if (!is_chief) { throw std::runtime_error("lost for good"); }
+    };
+    auto options = options_of(group, directory.path());
+    options.stop_token = stop.get_token();
+    auto batches = batches_of(group);
+    auto session = sw::monitored_training_session(model, options, sw::stop_at_step(20));
+    try {
+      for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+    } catch (const std::runtime_error&) { stop.request_stop(); }
+    session.close();
+  });
+  CHECK(failures[0] == nullptr);
+  CHECK(steps_in(directory.path()) == "0 5");
+  const auto ended = sw::run_ended(directory.path());
+  REQUIRE(ended);
+  CHECK(ended->how == sw::session_ending::interrupted);
 }
 
 TEST_CASE("the processes of a group must have the same variables") {

@@ -357,16 +357,18 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
 
 bool checkpoint_directory::is_in_place() const noexcept { return !lock_ || lock_->is_at(io::join_path(path_, lock_name)); }
 
-bool checkpoint_directory::is_taken_over() const noexcept {
-  if (!fence_) { return false; }
-  const auto is_newest = fence_->check();
-  return !is_newest && is_newest.error().code == errc::failed_precondition;
+/// Returns the failure of all further changes if another writer has taken over the directory.
+std::optional<status> checkpoint_directory::taken_over() const noexcept {
+  if (!fence_) { return std::nullopt; }
+  auto is_newest = fence_->check();
+  if (is_newest || is_newest.error().code != errc::failed_precondition) { return std::nullopt; }
+  return std::move(is_newest).error();
 }
 
 std::exception_ptr checkpoint_directory::failure_of_fence(std::exception_ptr failure) const {
-  if (!is_taken_over()) { return failure; }
-  const auto is_newest = fence_->check();
-  return std::make_exception_ptr(failed_precondition_error("could not save a checkpoint; " + is_newest.error().message, path_));
+  const auto why = taken_over();
+  if (!why) { return failure; }
+  return std::make_exception_ptr(failed_precondition_error("could not save a checkpoint; " + why->message, path_));
 }
 
 /// Throws `failed_precondition_error` if another directory is at the path of the locked one. Otherwise files of two directories would be

@@ -145,7 +145,7 @@ public:
   /// See `saver::is_in_place`.
   [[nodiscard]] bool is_in_place() const noexcept;
   /// Returns true if another writer has taken over the directory, so that this one can never change it again.
-  [[nodiscard]] bool is_taken_over() const noexcept;
+  [[nodiscard]] bool is_taken_over() const noexcept { return taken_over().has_value(); }
   /// Returns the failure of a save: `failed_precondition_error` if another writer has taken over the directory, otherwise `failure`.
   [[nodiscard]] std::exception_ptr failure_of_fence(std::exception_ptr failure) const;
   [[nodiscard]] std::vector<std::string> checkpoints() const;
@@ -156,6 +156,7 @@ public:
   void close() noexcept;
 
 private:
+  [[nodiscard]] std::optional<status> taken_over() const noexcept;
   [[nodiscard]] std::string path_of(std::string_view name) const;
   [[nodiscard]] std::string name_of(const std::string& prefix) const;
   [[nodiscard]] std::string file_name_at(std::int64_t step) const;

@@ -24,9 +24,11 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -83,6 +85,7 @@ public:
   /// Throws the failure that a thread reported, if the session does not recover. @see contract SING-4
   void check_threads() const final;
   [[nodiscard]] bool must_leave_group() const noexcept final { return options().group && should_stop(); }
+  [[nodiscard]] bool ends_in_formation(const std::exception_ptr& failure) noexcept final;
   [[nodiscard]] std::int64_t step_reached() const noexcept final;
   [[nodiscard]] detail::loop_place place_after_recovery(std::int64_t reached) const final;
   [[nodiscard]] bool ends_with_data() final;
@@ -210,9 +213,11 @@ private:
 
   [[nodiscard]] bool is_group_worker() const noexcept { return options().group && !options().is_chief; }
   void form_group();
+  [[nodiscard]] std::function<void()> check_of_formation();
   [[nodiscard]] std::optional<std::int64_t> running_step() const noexcept;
   void send_state();
   void receive_state(session_creation& creation);
+  void share_directory();
   void leave_group() noexcept;
   void watch_for_end();
   void note_created(bool is_first);
@@ -257,6 +262,7 @@ private:
   std::atomic<std::int64_t> creations_ = 0;
   std::atomic<std::int64_t> rollbacks_ = 0;
   std::int64_t state_version_;
+  std::string directory_of_chief_;            // of the group
   unsigned fenced_saves_ = 0;                 // number of saves that may be copied during a step
   std::atomic<bool> threads_joined_ = false;  // this session stopped and joined its threads
   std::atomic<bool> source_ended_ = false;

@@ -4,49 +4,72 @@
 #include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/creation/detail/shared_state.hpp"
 #include "stepwell/group/group.hpp"
+#include "stepwell/hook/run_ending.hpp"
 #include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/session/detail/session_engine.hpp"
+#include "stepwell/summary/writer.hpp"
 
 #include <fmt/format.h>
+#include <chrono>
+#include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
-
-namespace {
-
-/// Requests a stop of `source` when it is called.
-struct stop_of {
-  std::stop_source source;
-  void operator()() const { std::stop_source(source).request_stop(); }
-};
-
-}  // namespace
 
 /// Forms the group with the other processes, unless another process has become the writer of the directory. A stop or an interruption of the creation ends the wait for them.
 void session_engine::form_group() {
   if (!options().group) { return; }
   auto& signals = *requests_.signals();
-  const std::stop_source source;
-  const std::stop_callback on_stop(signals.stop_token(), stop_of{source});
-  const std::stop_callback on_interruption(signals.interruption_token(), stop_of{source});
-  std::function<void()> check;
-  if (const auto fence = std::dynamic_pointer_cast<io::fenced_directory>(options().saver.file_system)) {
-    check = [fence] { value_or_throw(fence->check()); };
-  }
+  std::stop_source source;
+  const auto stop = [&source] { source.request_stop(); };
+  const std::stop_callback on_stop(signals.stop_token(), stop);
+  const std::stop_callback on_interruption(signals.interruption_token(), stop);
   options().group->form(
       {.time = requests_.facts().time,
        .stop = source.get_token(),
-       .limit = detail::as_duration(options().max_wait_secs),
-       .check = std::move(check)},
+       .until = detail::time_after(requests_.facts().time->now(), options().max_wait_secs),
+       .check = check_of_formation()},
       {.running_step = [this] { return running_step(); },
        .stop =
            [signals = requests_.signals()](int rank, std::int64_t cause) {
              const auto why = static_cast<stop_cause>(cause);
              signals->request_stop({why, fmt::format("rank {} of the group has ended the training ({})", rank, to_string(why))});
            }});
+}
+
+/// Returns a function that ends the wait for the other processes early: that of rank 0 if another process has taken over its directory, that of
+/// the other ranks if rank 0 has ended the training since they lost it.
+std::function<void()> session_engine::check_of_formation() {
+  const auto& files = options().saver.file_system;
+  if (!is_group_worker()) {
+    const auto fence = std::dynamic_pointer_cast<io::fenced_directory>(files);
+    return fence ? [fence] { value_or_throw(fence->check()); } : std::function<void()>();
+  }
+  if (directory_of_chief_.empty()) { return {}; }
+  return [this, files = files ? files : io::posix_file_system(), next = clock::time_point()]() mutable {
+    const auto now = requests_.facts().time->now();
+    if (now < next) { return; }
+    next = now + std::chrono::milliseconds(100);
+    detail::log_failure("while looking for the end of the training", [&] {
+      const auto ended = run_ended(*files, directory_of_chief_);
+      const bool is_of_this_run = ended && ended->global_step > starts_at();  // rank 0 removes the file only if it saves
+      if (!is_of_this_run || ended->how == session_ending::failed) { return; }
+      requests_.signals()->request_stop({ended->why.cause, fmt::format("rank 0 of the group has ended the training at step {}: {}",
+                                                                       ended->global_step, ended->why.text)});
+    });
+  };
+}
+
+bool session_engine::ends_in_formation(const std::exception_ptr& failure) noexcept {
+  if (!options().group || !requests_.signals()->stop_requested() || detail::kind_of(failure) != errc::cancelled) { return false; }
+  forget_failure();
+  return true;
 }
 
 /// Returns the global step before the step that is running. A step that is done is counted before the hooks are called.
@@ -60,18 +83,31 @@ void session_engine::send_state() {
   auto& group = *options().group;
   if (group.size() == 1) { return; }
   group.compare("variables", detail::structure_of(raw_variables()));
+  share_directory();
   with_values([&] {
     const auto state = compose();
     detail::send_state(group, state.variables, state.global_step);
   });
+  if (const auto events = requests_.facts().event_writer()) {
+    events->add_session_log(format::session_status::unspecified, raw_step(), {}, group.description());
+  }
 }
 
 void session_engine::receive_state(session_creation& creation) {
   auto& group = *options().group;
   group.compare("variables", detail::structure_of(raw_variables()));
+  share_directory();
   creation.restore_received(raw_variables(), detail::receive_state(group));
   push();
   creation.set_starts_at(raw_step());
+}
+
+/// Tells the other processes the directory of rank 0, for `check_of_formation`.
+void session_engine::share_directory() {
+  const auto own = std::as_bytes(std::span(options().checkpoint_dir));
+  std::vector<std::byte> shared(own.begin(), own.end());
+  options().group->share(shared);
+  directory_of_chief_.assign(reinterpret_cast<const char*>(shared.data()), shared.size());
 }
 
 /// Ends the training of all processes after this step.

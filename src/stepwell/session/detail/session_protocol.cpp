@@ -175,7 +175,14 @@ script session_protocol::step(step_attempt& attempt) {
       if (is_over) { break; }
     }
     const auto failure = host_.failure();
-    co_await recover();
+    std::exception_ptr given_up;
+    try {
+      co_await recover();
+    } catch (const cancelled&) { throw; } catch (...) {
+      given_up = std::current_exception();
+    }
+    if (given_up && !host_.ends_in_formation(given_up)) { std::rethrow_exception(given_up); }
+    if (given_up) { break; }
     attempt.place = host_.place_after_recovery(reached_);
     if (host_.take_skip() && !attempt.skip_batch()) { std::rethrow_exception(failure); }
     attempt.outcome = step_outcome::not_taken;

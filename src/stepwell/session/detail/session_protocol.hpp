@@ -171,6 +171,9 @@ public:
   virtual void check_save() const = 0;
   /// Returns true if the end of the loop, after a stop, ends the training of the other processes of a group, too.
   [[nodiscard]] virtual bool must_leave_group() const noexcept = 0;
+  /// Returns true if a recovery failed with `failure` because of a stop while the processes of a group waited for each other. Forgets the
+  /// failure then: the loop ends as after any stop.
+  [[nodiscard]] virtual bool ends_in_formation(const std::exception_ptr& failure) noexcept = 0;
   /// Called at the end of a loop. @errors A failure that a thread reported, if the session does not recover.
   virtual void check_threads() const = 0;
 
