@@ -4,12 +4,16 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
+#include "stepwell/hook/run_ending.hpp"
+#include "stepwell/io/detail/lock_content.hpp"
+#include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/json.hpp"
 #include "tool/target.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string_view>
 
@@ -114,6 +118,21 @@ void print_as_json(const decision& made, const prune_options& options, console& 
   document.end();
 }
 
+/// Returns the file system through which checkpoints are deleted. If the directory has a fence, this command becomes its newest writer.
+/// @errors `failed_precondition_error` if a session may still use the fence: it would not be able to save any more.
+std::shared_ptr<io::file_system> files_for_changes(const prune_options& options, const console& to) {
+  if (!io::detail::fence_owner(*to.files, options.directory)) { return to.files; }
+  const auto holder = holder_of(to, options.directory);
+  if (holder && !holder->is_gone && !run_ended(*to.files, options.directory)) {
+    throw failed_precondition_error(
+        fmt::format("the process {} on host {} may be training in this directory, since {}; it could not save any more after a change. Run "
+                    "this command after the end of that process{}",
+                    holder->pid, printable(holder->host), printable(holder->since), holder->is_here ? "" : ", on that host"),
+        options.directory);
+  }
+  return std::make_shared<io::fenced_directory>(options.directory, to.files);
+}
+
 /// Throws `not_found_error` if the directory has checkpoints, but none with the chosen basename.
 void require_basename(const prune_options& options, const console& to) {
   const auto all = indexes_in(to, options.directory);
@@ -127,7 +146,7 @@ void require_basename(const prune_options& options, const console& to) {
 
 exit_code prune(const prune_options& options, console& to) {
   require_directory(to, options.directory);
-  const auto rules = rules_of(options, to);
+  auto rules = rules_of(options, to);
   require_basename(options, to);
   {  // read-only first: an error here leaves the directory unchanged
     checkpoint_directory looked(options.directory, rules, directory_access::look);
@@ -138,6 +157,7 @@ exit_code prune(const prune_options& options, console& to) {
       return exit_code::good;
     }
   }
+  rules.file_system = files_for_changes(options, to);
   checkpoint_directory held(options.directory, rules);
   static_cast<void>(held.restore_newest());  // protects the newest checkpoint from deletion
   const auto made = decide(held, options, to);

@@ -4,12 +4,9 @@
 #include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/hook/run_ending.hpp"
-#include "stepwell/io/detail/lock_content.hpp"
-#include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/chart.hpp"
 #include "tool/event_stream.hpp"
@@ -17,12 +14,8 @@
 #include "tool/target.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <iterator>
@@ -154,15 +147,6 @@ private:
   bool is_new_file_ = true;  // true if the next event begins a session
 };
 
-/// The process that locked the directory.
-struct lock_holder {
-  int pid = 0;
-  std::string host;
-  std::string since;     ///< UTC.
-  bool is_here = false;  ///< True if the process is of this machine.
-  bool is_gone = false;  ///< True if the process is known to have ended.
-};
-
 struct checkpoint_line {
   std::string prefix;
   std::optional<std::int64_t> step;
@@ -184,6 +168,8 @@ struct run_facts {
   run_progress progress = {};
   std::optional<run_ending> ending = {};  ///< Empty while a session runs, and after a kill.
   std::optional<lock_holder> holder = {};
+  std::string group = {};         ///< The description of the last generation of a group. Empty if the run has no group.
+  std::uint64_t generations = 0;  ///< The number of generations that the event files show.
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;
   exit_code how = exit_code::good;
@@ -226,12 +212,21 @@ void add_checkpoints(const console& to, const std::string& directory, run_facts&
   facts.newest_checkpoint = newest_checkpoint(to, directory);
 }
 
+/// Adds the generation of a group, which rank 0 writes after each formation.
+void add_generation(const format::event& happened, run_facts& facts) {
+  const auto* const log = std::get_if<format::session_log>(&happened.what);
+  if (log == nullptr || log->status != format::session_status::unspecified || !log->message.starts_with("generation ")) { return; }
+  facts.group = log->message;
+  ++facts.generations;
+}
+
 void add_event_file(console& to, const std::string& path, run_facts& facts) {
   event_stream stream(*to.files, path);
   event_line line{.path = path};
   facts.progress.begin_file();
   const auto how = each_event(stream, to, [&](const format::event& happened) {
     facts.progress.add(happened);
+    add_generation(happened, facts);
     const bool is_value = std::holds_alternative<format::summary>(happened.what);  // a START event contains a step that is not done yet
     if (is_value) { line.last_step = std::max(line.last_step.value_or(happened.step), happened.step); }
   });
@@ -239,20 +234,6 @@ void add_event_file(console& to, const std::string& path, run_facts& facts) {
   line.records = stream.records();
   line.bytes = stream.bytes();
   facts.event_files.push_back(std::move(line));
-}
-
-/// Returns the holder that the lock file of a directory names. A killed process is still named there.
-std::optional<lock_holder> holder_of(const console& to, const std::string& directory) {
-  const auto text = io::read_text_file(*to.files, io::join_path(directory, stepwell::detail::lock_name), io::detail::longest_lock_content);
-  const auto content = text ? io::detail::parse_lock_content(*text) : std::nullopt;
-  if (!content || !content->is_whole) { return std::nullopt; }
-  int pid = 0;
-  const auto read = std::from_chars(content->pid.data(), content->pid.data() + content->pid.size(), pid);
-  if (read.ec != std::errc() || pid <= 0) { return std::nullopt; }
-  std::array<char, 256> own_host{};
-  const bool is_here = ::gethostname(own_host.data(), own_host.size() - 1) == 0 && content->host == own_host.data();
-  const bool is_gone = is_here && ::kill(pid, 0) < 0 && errno == ESRCH;
-  return lock_holder{pid, content->host, content->since, is_here, is_gone};
 }
 
 /// Adds the end of the last session. A damaged file of it is reported, and does not hide the other facts.
@@ -308,6 +289,11 @@ void print_ending(const run_facts& facts, console& to) {
          << step << ", " << printable(to, why.text) << '\n';
 }
 
+void print_group(const run_facts& facts, console& to) {
+  if (facts.group.empty()) { return; }
+  to.out << "group:  " << printable(to, facts.group) << " (" << count_text(facts.generations, "generation") << " so far)\n";
+}
+
 void print_event_files(const run_facts& facts, console& to) {
   text_table table({"EVENT FILE", ">RECORDS", ">SIZE", ">LAST STEP"});
   for (const auto& one : facts.event_files) {
@@ -340,6 +326,7 @@ void print_as_text(const run_facts& facts, const std::string& directory, console
          << size_text(bytes_of(facts.event_files)) << ")\n";
   print_checkpoints(facts, to);
   print_ending(facts, to);
+  print_group(facts, to);
   print_event_files(facts, to);
   print_rates(facts, to);
 }
@@ -360,6 +347,7 @@ void print_as_json(const run_facts& facts, const std::string& directory, console
   if (const auto& by = facts.holder) {
     document.add("holder", json{{"pid", by->pid}, {"host", by->host}, {"since", by->since}, {"gone", by->is_gone}});
   }
+  if (!facts.group.empty()) { document.add("group", json{{"last", facts.group}, {"generations", facts.generations}}); }
   document.add_list("checkpoints", facts.checkpoints, [](const checkpoint_line& one) {
     json made{{"prefix", one.prefix}};
     if (one.step) { made["step"] = *one.step; }

@@ -6,10 +6,17 @@
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
+#include "stepwell/io/detail/lock_content.hpp"
+#include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
 #include <iterator>
 #include <set>
 #include <string_view>
@@ -170,6 +177,21 @@ checkpoint_sizes::sizes checkpoint_sizes::sizes_in(const std::string& directory)
     if (const auto info = to_.files->stat(io::join_path(directory, name))) { found[checkpoint] += info->size; }
   }
   return found;
+}
+
+std::optional<lock_holder> holder_of(const console& to, const std::string& directory) {
+  const auto text = io::read_text_file(*to.files, io::join_path(directory, stepwell::detail::lock_name), io::detail::longest_lock_content);
+  auto content = text ? io::detail::parse_lock_content(*text) : std::nullopt;
+  if (content && !content->is_whole) { content.reset(); }
+  if (auto owner = io::detail::fence_owner(*to.files, directory); owner && (!content || owner->since > content->since)) { content = owner; }
+  if (!content) { return std::nullopt; }
+  int pid = 0;
+  const auto read = std::from_chars(content->pid.data(), content->pid.data() + content->pid.size(), pid);
+  if (read.ec != std::errc() || pid <= 0) { return std::nullopt; }
+  std::array<char, 256> own_host{};
+  const bool is_here = ::gethostname(own_host.data(), own_host.size() - 1) == 0 && content->host == own_host.data();
+  const bool is_gone = is_here && ::kill(pid, 0) < 0 && errno == ESRCH;
+  return lock_holder{pid, content->host, content->since, is_here, is_gone};
 }
 
 }  // namespace stepwell::tool

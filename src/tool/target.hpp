@@ -47,6 +47,19 @@ void require_directory(const console& to, const std::string& path);
 [[nodiscard]] std::vector<std::string> require_event_files(const console& to, const std::string& path, bool recursive = false,
                                                            std::string_view hint = {});
 
+/// The process that writes in a directory of checkpoints, or wrote there last.
+struct lock_holder {
+  int pid = 0;
+  std::string host;
+  std::string since;     ///< UTC.
+  bool is_here = false;  ///< True if the process is of this machine.
+  bool is_gone = false;  ///< True if the process is known to have ended.
+};
+
+/// Returns the process that the lock file of a directory names, or its fence if the process of the fence came later. A killed process is still
+/// named there.
+[[nodiscard]] std::optional<lock_holder> holder_of(const console& to, const std::string& directory);
+
 /// The sizes of checkpoints. Each directory is listed only once.
 class checkpoint_sizes {
 public:

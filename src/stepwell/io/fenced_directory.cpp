@@ -50,15 +50,15 @@ std::string unique_name() {
   return fmt::format("{:08x}{:08x}.{}.{}.{}", source(), source(), owner.pid, owner.since, owner.host.substr(0, 150));
 }
 
-/// Returns the words for the process that made `name` with `unique_name`.
-std::string owner_in(std::string_view name) {
+/// Returns the process that made `name` with `unique_name`.
+detail::lock_content owner_in(std::string_view name) {
   std::vector<std::string> parts;
   for (int i = 0; i < 3; ++i) {
     const auto end = std::min(name.find('.'), name.size());
     parts.emplace_back(name.substr(0, end));
     name.remove_prefix(std::min(end + 1, name.size()));
   }
-  return detail::to_line({parts[1], std::string(name), parts[2]});
+  return {.pid = parts[1], .host = std::string(name), .since = parts[2], .is_whole = true};
 }
 
 /// Removes a file, or a directory with its content.
@@ -284,11 +284,11 @@ private:
               "its path. Stop this run, or move the original directory back",
               root_};
     }
-    const auto owners = base_->list(join_path(root_, fmt::format("{}{}", writer_prefix, newest)));
+    const auto owner = detail::fence_owner(*base_, root_);
     return {errc::failed_precondition,
             fmt::format("{} has taken over this directory as its writer {}; this process, writer {}, can no longer change it. If both "
                         "processes are meant to run, give each its own directory",
-                        owners && !owners->empty() ? owner_in(owners->front()) : "another process", newest, number_),
+                        owner ? detail::to_line(*owner) : "another process", newest, number_),
             root_};
   }
 
@@ -298,6 +298,14 @@ private:
   std::uint64_t number_ = 0;
   std::atomic<std::uint64_t> count_ = 0;  // names that were made in `staging_`
 };
+
+std::optional<lock_content> fence_owner(file_system& files, const std::string& directory) {
+  const auto names = files.list(directory);
+  const auto newest = names ? highest_writer(*names) : 0;
+  if (newest == 0) { return std::nullopt; }
+  const auto owners = files.list(join_path(directory, fmt::format("{}{}", writer_prefix, newest)));
+  return owners && !owners->empty() ? std::optional(owner_in(owners->front())) : std::nullopt;
+}
 
 }  // namespace detail
 

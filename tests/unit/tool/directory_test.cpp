@@ -12,6 +12,7 @@
 #include <stepwell/format/checkpoint/table.hpp>
 #include <stepwell/format/events/event.hpp>
 #include <stepwell/hook/run_ending.hpp>
+#include <stepwell/io/fenced_directory.hpp>
 #include <stepwell/io/file_system.hpp>
 #include <stepwell/summary/writer.hpp>
 
@@ -180,6 +181,25 @@ TEST_CASE("stats says how the last session ended", "[tool][stats]") {
   CHECK(damaged.how == exit_code::damaged);
   CHECK(damaged.out.find("model.ckpt-3") != std::string::npos);
   CHECK(damaged.err.find("stepwell.ending") != std::string::npos);
+}
+
+TEST_CASE("stats names the writer of a directory with a fence, and the ranks of a group", "[tool][stats]") {
+  const workshop shop;
+  const auto directory = shop.directory.path();
+  sw::io::fenced_directory session(directory);
+  REQUIRE(session.open_fence());
+  {
+    sw::summary::writer events(directory);
+    events.add_session_log(sw::format::session_status::unspecified, 0, {}, "generation 1 with the ranks 0, 1 of 2, connected by MPI");
+    events.add_session_log(sw::format::session_status::unspecified, 3, {}, "generation 2 with the ranks 0 of 2, connected by MPI");
+    events.add_session_log(sw::format::session_status::unspecified, 3, {}, "something else");
+  }
+  const auto said = run_tool({"stats", directory}).out;
+  CHECK(said.find("running, pid " + std::to_string(::getpid()) + ", since 20") != std::string::npos);
+  CHECK(said.find("group:  generation 2 with the ranks 0 of 2, connected by MPI (2 generations so far)\n") != std::string::npos);
+  const auto seen = json::parse(run_tool({"stats", directory, "--json"}).out);
+  CHECK(seen["group"]["generations"] == 2);
+  CHECK(seen["group"]["last"] == "generation 2 with the ranks 0 of 2, connected by MPI");
 }
 
 TEST_CASE("stats names the process that uses the directory, and a killed one", "[tool][stats]") {

@@ -5,6 +5,9 @@
 #include "tool_run.hpp"
 
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/hook/run_ending.hpp>
+#include <stepwell/io/fenced_directory.hpp>
+#include <stepwell/io/file_system.hpp>
 
 #include <unistd.h>
 
@@ -139,6 +142,23 @@ TEST_CASE("prune leaves a directory alone that a process holds, and names it", "
   CHECK(said.err.find(std::to_string(::getpid())) != std::string::npos);
   CHECK(run.shop.steps() == "1 2 3 4 5");
   CHECK(run.prune({"--max-to-keep", "1"}).how == exit_code::good);  // only --yes needs the lock
+}
+
+TEST_CASE("prune opens the fence of a directory whose session has ended, and does not disturb one that is running", "[tool][prune]") {
+  const pruned_run run;
+  const auto directory = run.shop.directory.path();
+  sw::io::fenced_directory session(directory);
+  REQUIRE(value_or_throw(session.open_fence()) == 1);
+  const auto said = run.prune({"--max-to-keep", "1", "--yes"});
+  CHECK(said.how == exit_code::held);
+  CHECK(said.err.find("the process " + std::to_string(::getpid())) != std::string::npos);
+  CHECK(run.shop.steps() == "1 2 3 4 5");
+  CHECK(session.check());
+
+  sw::detail::write_ending_file(*sw::io::posix_file_system(), directory, {});
+  CHECK(run.prune({"--max-to-keep", "1", "--yes"}).how == exit_code::good);
+  CHECK(run.shop.steps() == "5");
+  CHECK_FALSE(session.check());
 }
 
 TEST_CASE("prune works beside the torn lock file of a process that has ended", "[tool][prune]") {

@@ -8,6 +8,10 @@
 #include <string>
 #include <string_view>
 
+namespace stepwell::io {
+class file_system;
+}
+
 namespace stepwell::io::detail {
 
 /// The longest content of a lock file, in bytes.
@@ -30,5 +34,8 @@ struct lock_content {
 /// Returns the parts of the content of a lock file. Returns nothing if `text` is neither a line of `to_line` nor the beginning of one. An
 /// empty text is such a beginning. Zero bytes may follow. A power failure can leave all of these.
 [[nodiscard]] std::optional<lock_content> parse_lock_content(std::string_view text);
+
+/// Returns the process that is the newest writer of `directory`, see `fenced_directory`. Empty if the directory has no fence.
+[[nodiscard]] std::optional<lock_content> fence_owner(file_system& files, const std::string& directory);
 
 }  // namespace stepwell::io::detail
