@@ -8,10 +8,10 @@ group_with_mpi() {
   say "building with $library"
   cmake -S "$root" -B "$root/build/$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DSTEPWELL_WERROR=ON \
     -DSTEPWELL_BUILD_MPI=ON "-DMPI_CXX_COMPILER=$(first_of "mpicxx.$library" mpicxx)" \
-    "-DMPIEXEC_EXECUTABLE=$(first_of "mpiexec.$library" mpiexec)" -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF \
+    "-DMPIEXEC_EXECUTABLE=$(first_of "mpiexec.$library" mpiexec)" -DSTEPWELL_BUILD_TOOL=OFF \
     ${STEPWELL_UNITY:+-DCMAKE_UNITY_BUILD=ON}
-  cmake --build "$root/build/$tree" -j "$jobs" --target unit_mpi mpi_group mpi_job mpi_jobs
-  check "$tree" -R '^(unit_mpi|mpi_.*)$'
+  cmake --build "$root/build/$tree" -j "$jobs" --target unit_mpi mpi_group mpi_job mpi_jobs group
+  check "$tree" -R '^(unit_mpi|mpi_.*|example_group.*)$'
 }
 
 # first_of NAME...: prints the path of the first program that is installed. Debian installs several libraries beside each other.
