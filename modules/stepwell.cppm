@@ -359,6 +359,7 @@ export namespace stepwell {
 using stepwell::batch_part;
 using stepwell::engine;
 using stepwell::group;
+using stepwell::group_options;
 using stepwell::make_single_process_engine;
 using stepwell::part_of;
 using stepwell::part_sums;

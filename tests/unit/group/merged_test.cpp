@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `group::merged` with all metrics of the library.
-#include "group/rig.hpp"
+#include "rig.hpp"
 #include "support/catch.hpp"
 
 #include <stepwell/kernel/metrics.hpp>
