@@ -10,21 +10,41 @@
 #include "train.hpp"
 
 #include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/group/group.hpp>
 #include <stepwell/hook/session_signals.hpp>
+#include <stepwell/io/file_system.hpp>
+#if DIGITS_WITH_MPI
+#include <stepwell/mpi/mpi.hpp>
+#endif
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 
 namespace {
 
 constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
 
+/// Returns the processes that mpirun has started.
+std::shared_ptr<stepwell::group> make_group() {
+#if DIGITS_WITH_MPI
+  return stepwell::mpi::make_group(nullptr, nullptr);
+#else
+  throw digits::usage_error("--group needs a build with MPI (STEPWELL_BUILD_MPI=ON)");
+#endif
+}
+
 void run(const digits::options& wanted) {
   digits::set_matrix_threads(wanted.threads);
-  const auto data = digits::datasets_for(wanted.data, wanted.run_dir);
+  const auto group = wanted.group ? make_group() : nullptr;
+  const auto own_data = stepwell::io::join_path(wanted.run_dir, "data");
+  const auto data = group ? digits::load_datasets(*stepwell::io::posix_file_system(), wanted.data.empty() ? own_data : wanted.data)
+                          : digits::datasets_for(wanted.data, wanted.run_dir);
   digits::network model(wanted.hidden, wanted.seed);
+  model.group = group;
   const auto [step, why] = digits::train(model, data, wanted);
+  if (group && !group->is_chief()) { return; }
   if (why.cause == stepwell::stop_cause::signal) {
     std::printf("stopped at step %lld: %s; start again to continue\n", static_cast<long long>(step), why.text.c_str());
     return;

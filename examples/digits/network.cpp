@@ -40,7 +40,7 @@ void network::predict(const matrix& images, matrix& activations, matrix& logits)
   output.forward(activations, logits);
 }
 
-network::result network::step(const batch& examples, stepwell::update_fence& fence) {
+score network::compute_gradients(const batch& examples) {
   predict(examples.images, activations_, logits_);
   const auto told = cross_entropy(logits_, examples.labels);
 
@@ -48,12 +48,41 @@ network::result network::step(const batch& examples, stepwell::update_fence& fen
   output.backward_inputs(logits_, activation_gradient_);
   rectify_gradient(activation_gradient_, activations_);
   hidden.backward(examples.images, activation_gradient_);
+  return told;
+}
+
+network::result network::step(const batch& examples, stepwell::update_fence& fence) {
+  auto told = examples.labels.size() > 0 ? compute_gradients(examples) : score();
+  if (group && group->size() > 1) { average_over_group(examples.labels.size(), told); }
 
   fence.wait();
   output.learn(optimizer);
   hidden.learn(optimizer);
   optimizer.next_step();
   return told;
+}
+
+void network::average_over_group(std::size_t examples, score& told) {
+  const auto each_gradient = [this](auto use) {
+    for (auto* layer : {&hidden, &output}) {
+      use(std::span(layer->kernel.gradient.data(), layer->kernel.gradient.size()));
+      use(std::span(layer->bias.gradient.data(), layer->bias.gradient.size()));
+    }
+  };
+  const auto count = static_cast<float>(examples);
+  sums_.clear();
+  each_gradient([&](std::span<float> gradient) {
+    for (const float mean : gradient) { sums_.push_back(examples == 0 ? 0 : mean * count); }
+  });
+  sums_.insert(sums_.end(), {told.loss * count, told.accuracy * count, count});
+  group->sum(sums_);
+
+  const auto all = sums_.back();
+  const float* sum = sums_.data();
+  each_gradient([&](std::span<float> gradient) {
+    for (float& mean : gradient) { mean = *sum++ / all; }
+  });
+  told = {sum[0] / all, sum[1] / all};
 }
 
 network::result network::evaluate(const batch& examples) const {

@@ -62,6 +62,8 @@ po::options_description description(options& into) {
   add(all, "save-steps", whole("save-steps", into.save_steps, 0, any),
       with_default("steps between checkpoints, 0 for none", into.save_steps));
   add(all, "threads", whole("threads", into.threads, 1, 1024), with_default("threads of a matrix product", into.threads));
+  add(all, "group", po::bool_switch(&into.group),
+      "train with all processes that mpirun has started; the data must be there, from --data or from an earlier run");
   all.add_options()("help", "print this text");
   return all;
 }

@@ -21,6 +21,7 @@ struct options {
   std::uint64_t seed = 1;
   std::int64_t save_steps = 500;
   int threads = 1;
+  bool group = false;
 };
 
 /// An invalid command line. `what()` gives the reason for the user.

@@ -4,6 +4,7 @@
 #include "features.hpp"
 
 #include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/group/part_of.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
+#include <memory>
 
 namespace digits {
 namespace {
@@ -59,13 +61,16 @@ auto learning_rate(const network& model, std::int64_t last_step) {
 
 outcome train(network& model, const datasets& data, const options& wanted) {
   const auto batch_size = std::min<std::uint64_t>(wanted.batch_size, data.train.size());
-  auto batches = sw::data::shuffled_batches(data.train, {.batch_size = batch_size, .seed = wanted.seed, .epochs = wanted.epochs});
+  if (!model.group) { model.group = std::make_shared<sw::group>(sw::make_single_process_engine()); }
+  auto batches = sw::data::shuffled_batches(sw::part_of(data.train, model.group),
+                                            {.batch_size = batch_size, .seed = wanted.seed, .epochs = wanted.epochs});
   const auto epochs = static_cast<std::int64_t>(wanted.epochs.value_or(0));
   const auto steps_per_epoch = static_cast<std::int64_t>(batches.batches_per_epoch());
   const auto last_step = epochs > 0 ? std::min(wanted.steps, epochs * steps_per_epoch) : wanted.steps;
 
   // All writers of a directory share one event file. This one flushes every second, so that the run can be watched.
-  const auto events = sw::summary::writer::shared(wanted.run_dir, {.flush_secs = 1});
+  // The session of a group has a writer of its own.
+  const auto events = wanted.group ? nullptr : sw::summary::writer::shared(wanted.run_dir, {.flush_secs = 1});
 
   const auto tested = evaluation(data.test);
   const auto accuracy = tested.value("accuracy");
@@ -76,14 +81,15 @@ outcome train(network& model, const datasets& data, const options& wanted) {
        .save_summaries_steps = 100,
        .log_step_count_steps = 5000,
        .hparams = settings_of(model, wanted),
-       .stop_on = {SIGINT, SIGTERM}},
+       .stop_on = {SIGINT, SIGTERM},
+       .group = wanted.group ? model.group : nullptr},
       sw::summaries(sw::summary::scalar("train/loss", &network::result::loss),
                     sw::summary::scalar("train/accuracy", &network::result::accuracy)),
-      sw::stop_at_step(wanted.steps), learning_rate(model, last_step), sw::nan_tensor_hook{&network::result::loss}, tested,
-      sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, accuracy},
-      sw::progress_hook{{.last_step = last_step, .last_epoch = epochs, .batch_size = static_cast<std::int64_t>(batch_size)},
-                        &network::result::loss},
-      rare_summaries());
+      sw::stop_at_step(wanted.steps), learning_rate(model, last_step), sw::nan_tensor_hook{&network::result::loss},
+      sw::chief_only(tested, sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, accuracy},
+                     sw::progress_hook{{.last_step = last_step, .last_epoch = epochs, .batch_size = static_cast<std::int64_t>(batch_size)},
+                                       &network::result::loss},
+                     rare_summaries()));
 
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
   session.close();

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
+#include "support/thread_group.hpp"
 
 #include <features.hpp>
 #include <fingerprint.hpp>
 #include <network.hpp>
 #include <render.hpp>
 
+#include <stepwell/base/clock.hpp>
+#include <stepwell/group/group.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -93,6 +98,34 @@ TEST_CASE("the gradients are those of the loss", "[digits][network]") { check_al
 TEST_CASE("a hidden layer of one unit and a batch of one example are matrices like any other", "[digits][network]") {
   check_all_gradients(1, 4);
   check_all_gradients(5, 1);
+}
+
+TEST_CASE("a group of processes gets the gradients and the score of the whole batch", "[digits][network]") {
+  constexpr std::size_t rows = 7;
+  const auto examples = some_examples(rows);
+  digits::network alone(5, 4);
+  const auto expected = alone.step(examples, fence);
+  stepwell::test::thread_job job(3);
+  std::vector<std::unique_ptr<digits::network>> trained(3);
+  std::vector<digits::score> told(3);
+  job.run_well([&](const std::shared_ptr<stepwell::group>& group) {
+    group->form({.time = stepwell::system_clock(), .stop = {}}, {});
+    const auto rank = static_cast<std::size_t>(group->rank());
+    const std::size_t first = rank == 0 ? 0 : rank == 1 ? 3 : rows;  // the part of the last process is empty
+    const std::size_t last = rank == 0 ? 3 : rows;
+    trained[rank] = std::make_unique<digits::network>(5, 4);
+    trained[rank]->group = group;
+    told[rank] = trained[rank]->step(some_examples(last - first, first), fence);
+  });
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(told[rank].loss == Approx(expected.loss));
+    CHECK(told[rank].accuracy == Approx(expected.accuracy));
+    CHECK((trained[rank]->hidden.kernel.value == trained[0]->hidden.kernel.value));
+    const auto& gradient = trained[rank]->hidden.kernel.gradient;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      CHECK(gradient.data()[i] == Approx(alone.hidden.kernel.gradient.data()[i]).margin(1e-6));
+    }
+  }
 }
 
 TEST_CASE("a network learns its examples", "[digits][network]") {

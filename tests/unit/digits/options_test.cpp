@@ -21,11 +21,12 @@ TEST_CASE("without arguments the defaults apply", "[digits][options]") {
   CHECK(found->data.empty());
   CHECK_FALSE(found->epochs);
   CHECK(found->threads == 1);
+  CHECK_FALSE(found->group);
 }
 
 TEST_CASE("every option is taken, in both spellings", "[digits][options]") {
   const auto found = parsed({"--run-dir", "a b", "--steps=7", "--data=d", "--batch-size", "3", "--hidden", "5", "--seed", "11",
-                             "--save-steps", "0", "--threads", "2", "--epochs", "4"});
+                             "--save-steps", "0", "--threads", "2", "--epochs", "4", "--group"});
   REQUIRE(found);
   CHECK(found->run_dir == "a b");
   CHECK(found->steps == 7);
@@ -36,6 +37,7 @@ TEST_CASE("every option is taken, in both spellings", "[digits][options]") {
   CHECK(found->save_steps == 0);
   CHECK(found->threads == 2);
   CHECK(found->epochs == 4U);
+  CHECK(found->group);
 }
 
 TEST_CASE("invalid arguments are refused", "[digits][options]") {
