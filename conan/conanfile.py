@@ -61,10 +61,10 @@ class StepwellConan(ConanFile):
         self.requires("snappy/[>=1.1.9 <2]")
         self.requires("zlib/[>=1.2.11 <2]")
         self.requires("isa-l/[>=2.30 <3]")
+        self.requires("nlohmann_json/[>=3.11 <4]")
         if self.options.tool:
             self.requires("cli11/[>=2.1 <3]")
             self.requires("libarchive/[>=3.6 <4]")
-            self.requires("nlohmann_json/[>=3.11 <4]")
         if self.options.with_eigen:
             self.requires("eigen/[>=3.4 <6]", transitive_headers=True)
         if self.options.with_xtensor:

@@ -31,6 +31,7 @@ module;
 #if __has_include(<range/v3/range/concepts.hpp>)
 #include "stepwell/coro/range_v3.hpp"
 #endif
+#include "stepwell/creation/init_from_weights.hpp"
 #include "stepwell/creation/scaffold.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/creation/session_creator.hpp"
@@ -413,6 +414,10 @@ using stepwell::chief_session_creator;
 using stepwell::chief_session_options;
 using stepwell::init_from_checkpoint;
 using stepwell::init_from_checkpoint_options;
+using stepwell::init_from_npz;
+using stepwell::init_from_safetensors;
+using stepwell::init_from_state_dict;
+using stepwell::init_from_weights;
 using stepwell::init_with;
 using stepwell::restore_from;
 using stepwell::scaffold;
@@ -423,6 +428,7 @@ using stepwell::session_creator;
 using stepwell::session_manager;
 using stepwell::session_manager_options;
 using stepwell::session_target;
+using stepwell::weight_names;
 using stepwell::worker_session_creator;
 using stepwell::worker_session_options;
 }  // namespace stepwell

@@ -88,6 +88,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/hook/session_signals.hpp
   stepwell/hook/state_names.hpp
   # layer 6: creation
+  stepwell/creation/init_from_weights.hpp
   stepwell/creation/scaffold.hpp
   stepwell/creation/session_creation.hpp
   stepwell/creation/session_creator.hpp
@@ -248,6 +249,11 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/format/detail/text_message.hpp
   stepwell/format/events/detail/png.hpp
   stepwell/format/events/detail/summary_values.hpp
+  stepwell/format/weights/detail/npy.hpp
+  stepwell/format/weights/detail/safetensors.hpp
+  stepwell/format/weights/detail/state_dict.hpp
+  stepwell/format/weights/detail/stored_array.hpp
+  stepwell/format/weights/detail/zip_directory.hpp
   # layer 2: io
   stepwell/io/detail/lock_content.hpp
   stepwell/io/detail/mapped_file.hpp
@@ -255,6 +261,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/io/detail/read_file.hpp
   stepwell/io/detail/signal_receiver.hpp
   # layer 3: checkpoint
+  stepwell/checkpoint/detail/array_file.hpp
   stepwell/checkpoint/detail/checkpoint_directory.hpp
   stepwell/checkpoint/detail/index_builder.hpp
   stepwell/checkpoint/detail/name_index.hpp

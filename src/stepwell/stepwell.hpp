@@ -13,6 +13,7 @@
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/coro/generator.hpp"
+#include "stepwell/creation/init_from_weights.hpp"
 #include "stepwell/creation/scaffold.hpp"
 #include "stepwell/creation/session_creator.hpp"
 #include "stepwell/data/counter.hpp"

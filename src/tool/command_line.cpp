@@ -213,12 +213,16 @@ private:
   }
 
   void add_export() {
-    auto& command = add("export", "A checkpoint as files for NumPy", export_, &export_arrays);
+    auto& command = add("export", "A checkpoint as files for NumPy, or as safetensors", export_, &export_arrays);
     command.add_option("TARGET", export_.target, "a prefix, or a directory: its newest checkpoint")->required();
     auto* npz = command.add_option("--npz", export_.npz, "the archive to write: numpy.load reads it")->type_name("FILE");
     command.add_option("--npy", export_.npy, "the directory in which each tensor becomes a file NAME.npy, which NumPy can map into memory")
         ->type_name("DIRECTORY")
         ->excludes(npz);
+    command.add_option("--safetensors", export_.safetensors, "the file of safetensors to write")
+        ->type_name("FILE")
+        ->excludes(npz)
+        ->excludes("--npy");
     command.add_option("--tensor", export_.tensors, "only this tensor; can be repeated")->type_name("NAME")->expected(1)->take_all();
     command.add_flag("--json", export_.json, is_json);
   }

@@ -18,7 +18,8 @@ namespace stepwell::tool {
 
 /// Options of `stepwell inspect`.
 struct inspect_options {
-  std::string target;  ///< A prefix, or a directory, which stands for its newest checkpoint.
+  std::string
+      target;  ///< A prefix, or a directory, which stands for its newest checkpoint, or another file that `checkpoint_reader` opens.
   bool stats = false;
   std::string print = {};      ///< Show the values of this tensor.
   std::string diff = {};       ///< Compare with this target.
@@ -39,7 +40,7 @@ struct inspect_options {
 
 /// Options of `stepwell verify`.
 struct verify_options {
-  std::string target;  ///< A prefix, or a directory: all checkpoints listed in its state file or found in it.
+  std::string target;  ///< A prefix or a file, or a directory: all checkpoints listed in its state file or found in it.
   bool json = false;
 };
 
@@ -143,6 +144,7 @@ struct export_options {
   std::string target;                     ///< A prefix, or a directory, which stands for its newest checkpoint.
   std::string npz = {};                   ///< The output file. An existing file is replaced when the new one is complete.
   std::string npy = {};                   ///< Used instead of `npz`: a directory in which each tensor becomes one file.
+  std::string safetensors = {};           ///< Used instead of `npz`: a file of safetensors.
   std::vector<std::string> tensors = {};  ///< Export only these tensors; empty: all.
   bool json = false;
 };
@@ -150,7 +152,8 @@ struct export_options {
 /// Writes each tensor as an array with the same name: into one archive, or into the file "NAME.npy" of a directory, where each slash of the
 /// name begins a subdirectory. bfloat16, which NumPy lacks, is converted to float32 without loss. Quantised integers
 /// become plain integers. float8, int4 and similar types become uint8 with the stored bytes. Strings become fixed-width bytes ("S"). A
-/// tensor without an equivalent array is skipped, and reported: variants, strings that end in a zero byte, strings that would need too much
+/// file of safetensors has bfloat16 and most types of float8, but no strings and no complex128.
+/// A tensor without an equivalent array is skipped, and reported: variants, strings that end in a zero byte, strings that would need too much
 /// memory at a fixed width, TensorFlow's object graph, and tensors whose names a ZIP archive cannot hold, or that are no relative path.
 /// @errors `data_loss_error` that names the damaged tensor; no archive is written in this case, and no file of this tensor. Those of the file
 ///         system.

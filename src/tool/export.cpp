@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `stepwell export`: an archive of NumPy's arrays, written by libarchive, or one file for each array.
+// `stepwell export`: an archive of NumPy's arrays, written by libarchive; one file for each array; or a file of safetensors.
 #include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/format/detail/coding.hpp"
+#include "stepwell/format/weights/detail/safetensors.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/elements.hpp"
@@ -106,6 +107,19 @@ array_plan plan(const checkpoint_reader& reader, const checkpoint_entry& entry) 
           .size = entry.size_bytes * (is_wider ? 2 : 1)};
 }
 
+/// Calls `visit` with the elements of a tensor of numbers.
+void visit_numbers(const checkpoint_reader& reader, const checkpoint_entry& entry, const byte_visitor& visit) {
+  if (entry.is_partitioned) { return visit(reader.read(entry.name).bytes()); }
+  std::vector<std::byte> zeros;
+  for (const auto piece : reader.sparse_pieces(entry.name)) {
+    visit(piece.bytes);
+    if (piece.zeros > 0) { zeros.resize(std::size_t{1} << 20); }
+    for (auto left = piece.zeros; left > 0; left -= std::min<std::uint64_t>(left, zeros.size())) {
+      visit(std::span(zeros).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, zeros.size()))));
+    }
+  }
+}
+
 /// Calls `visit` with the elements in the form that NumPy reads.
 void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry, const array_plan& planned, const byte_visitor& visit) {
   if (entry.dtype == dtype::string) {
@@ -117,21 +131,12 @@ void visit_array(const checkpoint_reader& reader, const checkpoint_entry& entry,
     return;
   }
   std::vector<float> widened;
-  const auto show = [&](std::span<const std::byte> piece) {
+  visit_numbers(reader, entry, [&](std::span<const std::byte> piece) {
     if (entry.dtype != dtype::bfloat16) { return visit(piece); }
     widened.resize(piece.size() / sizeof(stored_number<dtype::bfloat16>));
     for (std::size_t i = 0; i < widened.size(); ++i) { widened[i] = to_float(element_at<stored_number<dtype::bfloat16>>(piece, i)); }
     visit(std::as_bytes(std::span(widened)));
-  };
-  if (entry.is_partitioned) { return show(reader.read(entry.name).bytes()); }
-  std::vector<std::byte> zeros;
-  for (const auto piece : reader.sparse_pieces(entry.name)) {
-    show(piece.bytes);
-    if (piece.zeros > 0) { zeros.resize(std::size_t{1} << 20); }
-    for (auto left = piece.zeros; left > 0; left -= std::min<std::uint64_t>(left, zeros.size())) {
-      show(std::span(zeros).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, zeros.size()))));
-    }
-  }
+  });
 }
 
 /// Writes a ZIP archive of uncompressed files, of any size and number, into an atomic_file: the archive appears when it is complete. All times
@@ -286,8 +291,43 @@ void write_files(const checkpoint_reader& reader, const std::vector<checkpoint_e
   }
 }
 
+/// The reason why a file of safetensors cannot hold a tensor.
+std::optional<std::string> safetensors_refusal(const checkpoint_entry& entry) {
+  if (entry.is_object_graph) { return "TensorFlow's object graph, not a variable"; }
+  if (format::safetensors_type(entry.dtype).empty()) { return "safetensors has no type for " + dtype_text(entry.dtype); }
+  if (!format::is_utf8(entry.name) || entry.name == "__metadata__") { return "safetensors cannot hold its name"; }
+  return std::nullopt;
+}
+
+/// Writes one file of safetensors, with the widest elements first, as its Python package does, so that all elements are aligned.
+void write_safetensors(const checkpoint_reader& reader, const std::vector<checkpoint_entry>& entries, const export_options& options,
+                       console& to, export_report& report) {
+  std::vector<checkpoint_entry> wanted;
+  for (const auto& entry : entries) {
+    if (auto refusal = safetensors_refusal(entry)) {
+      report.left_out.emplace_back(entry.name, std::move(*refusal));
+    } else {
+      wanted.push_back(entry);
+    }
+  }
+  std::ranges::stable_sort(wanted, std::greater(), [](const auto& entry) { return size_of(entry.dtype); });
+  std::vector<format::safetensors_array> arrays;
+  for (const auto& entry : wanted) { arrays.push_back({entry.name, entry.dtype, entry.shape}); }
+  std::vector<std::pair<std::string, std::string>> metadata{{"format", "pt"}};  // required by some programs; it does not change the arrays
+  if (const auto step = reader.step()) { metadata.emplace_back("step", fmt::format("{}", *step)); }
+  const auto header = value_or_throw(format::encode_safetensors_header(arrays, metadata));
+  auto file = value_or_throw(io::atomic_file::create(*to.files, options.safetensors));
+  value_or_throw(file.append(std::as_bytes(std::span(header))));
+  for (const auto& entry : wanted) {
+    visit_numbers(reader, entry, [&](std::span<const std::byte> bytes) { value_or_throw(file.append(bytes)); });
+    report.written.emplace_back(entry.name);
+    report.bytes += entry.size_bytes;
+  }
+  value_or_throw(file.publish());
+}
+
 void print_report(const export_report& report, const export_options& options, console& to) {
-  const auto& target = options.npz.empty() ? options.npy : options.npz;
+  const auto& target = !options.npz.empty() ? options.npz : !options.npy.empty() ? options.npy : options.safetensors;
   if (!options.json) {
     for (const auto& [name, why] : report.left_out) { print_error(to, fmt::format("left out {}: {}", name, why)); }
     to.out << "wrote " << printable(target) << ": " << count_text(report.written.size(), "array") << ", " << size_text(report.bytes)
@@ -295,7 +335,7 @@ void print_report(const export_report& report, const export_options& options, co
     return;
   }
   json_document document(to.out);
-  document.add(options.npz.empty() ? "directory" : "file", target);
+  document.add(options.npy.empty() ? "file" : "directory", target);
   document.add("bytes", report.bytes);
   document.add_list("written", report.written);
   document.add("left_out", json_members(report.left_out));
@@ -305,7 +345,9 @@ void print_report(const export_report& report, const export_options& options, co
 }  // namespace
 
 exit_code export_arrays(const export_options& options, console& to) {
-  if (options.npz.empty() == options.npy.empty()) { throw invalid_argument_error("give either --npz FILE or --npy DIRECTORY"); }
+  if (!options.npz.empty() + !options.npy.empty() + !options.safetensors.empty() != 1) {
+    throw invalid_argument_error("give one of --npz FILE, --npy DIRECTORY and --safetensors FILE");
+  }
   const checkpoint_reader reader(require_checkpoint(to, options.target), to.files);
   for (const auto& name : options.tensors) {
     if (!reader.contains(name)) { throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), reader.prefix()); }
@@ -315,7 +357,8 @@ exit_code export_arrays(const export_options& options, console& to) {
     if (options.tensors.empty() || std::ranges::find(options.tensors, entry.name) != options.tensors.end()) { wanted.push_back(entry); }
   }
   export_report report;
-  (options.npz.empty() ? write_files : write_archive)(reader, wanted, options, to, report);
+  const auto write = !options.npz.empty() ? write_archive : !options.npy.empty() ? write_files : write_safetensors;
+  write(reader, wanted, options, to, report);
   print_report(report, options, to);
   return exit_code::good;
 }

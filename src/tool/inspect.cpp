@@ -25,7 +25,8 @@ std::uint64_t total_bytes(const checkpoint_reader& reader) {
   return total;
 }
 
-std::string checksum_text(const checkpoint_entry& entry) {
+std::string checksum_text(const checkpoint_reader& reader, const checkpoint_entry& entry) {
+  if (reader.format() != checkpoint_format::tensorflow) { return "-"; }
   return entry.is_partitioned ? "in slices" : fmt::format("{:08x}", entry.crc32c);
 }
 
@@ -144,7 +145,7 @@ exit_code inspect_as_text(const checkpoint_reader& reader, bool with_stats, cons
                           dtype_text(entry.dtype),
                           to_string(entry.shape),
                           size_text(entry.size_bytes),
-                          {checksum_text(entry), ink::dim}};
+                          {checksum_text(reader, entry), ink::dim}};
     if (with_stats) { add_stats(row, stats_of(reader, entry, to, seen)); }
     table.add(std::move(row));
   }
@@ -177,7 +178,8 @@ exit_code inspect_as_json(const checkpoint_reader& reader, bool with_stats, cons
                 {"shape", tensor_shape(entry.shape)},
                 {"bytes", entry.size_bytes},
                 {"partitioned", entry.is_partitioned}};
-    if (!entry.is_partitioned) { tensor["crc32c"] = checksum_text(entry); }
+    const bool has_checksum = !entry.is_partitioned && reader.format() == checkpoint_format::tensorflow;
+    if (has_checksum) { tensor["crc32c"] = checksum_text(reader, entry); }
     if (with_stats) {
       if (const auto stats = stats_of(reader, entry, to, seen)) { add_stats(tensor, *stats); }
     }

@@ -2,6 +2,7 @@
 #include "tool/target.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/detail/array_file.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
@@ -97,6 +98,7 @@ std::optional<std::string> checkpoint_prefix(const console& to, const std::strin
   if (const auto data = stepwell::detail::parse_data_name(path)) {
     if (value_or_throw(to.files->exists(format::index_name(data->prefix)))) { return std::string(data->prefix); }
   }
+  if (stepwell::detail::array_file::recognise(*to.files, path)) { return path; }
   return std::nullopt;
 }
 

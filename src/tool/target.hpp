@@ -21,7 +21,8 @@ namespace stepwell::tool {
 /// @errors `not_found_error`.
 void require_directory(const console& to, const std::string& path);
 
-/// Returns the prefix of the checkpoint if `path` is a prefix, an index file or a data file. Empty otherwise.
+/// Returns the prefix of the checkpoint if `path` is a prefix, an index file or a data file. Returns `path` if it is a file of another format
+/// that `checkpoint_reader` opens. Empty otherwise.
 [[nodiscard]] std::optional<std::string> checkpoint_prefix(const console& to, const std::string& path);
 
 /// Returns the newest checkpoint of a directory according to its state file. Without a state file, returns the "model.ckpt-N" that was

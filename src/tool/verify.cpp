@@ -59,6 +59,9 @@ void verify_one(const console& to, verified& one) {
         reader.verify(entry.name);
       } catch (const error& failure) { note(one, failure); }
     }
+    const bool has_checksums = reader.format() != checkpoint_format::safetensors && reader.format() != checkpoint_format::npy;
+    if (!has_checksums) { one.uncovered = one.bytes; }
+    if (reader.format() != checkpoint_format::tensorflow) { return; }
     const auto all = data_bytes(to, reader);
     one.uncovered = all > one.bytes ? all - one.bytes : 0;
   } catch (const error& failure) { note(one, failure); }
@@ -143,7 +146,11 @@ void print_one(const verified& one, console& to) {
     to.out << ": " << count_text(one.tensors, "tensor") << ", " << size_text(one.bytes);
   }
   if (one.tensors != 0 && !one.unchecked.empty()) { to.out << ", " << one.unchecked.size() << " of them not checked"; }
-  if (one.uncovered != 0) { to.out << ", and " << size_text(one.uncovered) << " between them not covered by a checksum"; }
+  if (one.uncovered != 0 && one.uncovered == one.bytes) {
+    to.out << ", not covered by a checksum";
+  } else if (one.uncovered != 0) {
+    to.out << ", and " << size_text(one.uncovered) << " between them not covered by a checksum";
+  }
   to.out << '\n';
 }
 

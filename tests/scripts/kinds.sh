@@ -89,7 +89,7 @@ run_bench() {
 # run_fuzz [SECONDS]: runs each fuzz target for this time, starting from the inputs that earlier runs found.
 run_fuzz() {
   have build tool clang sanitizers
-  local seconds=${1:-60} tree=$root/build/fuzz target targets="fuzz_inspect fuzz_events fuzz_directory fuzz_formats fuzz_reader fuzz_graph"
+  local seconds=${1:-60} tree=$root/build/fuzz target targets="fuzz_inspect fuzz_events fuzz_directory fuzz_formats fuzz_reader fuzz_weights fuzz_graph"
   say "building the fuzz targets"
   cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_CXX_COMPILER="${CXX:-clang++-19}" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
     -DSTEPWELL_SANITIZE=address,undefined,fuzzer-no-link -DSTEPWELL_BUILD_FUZZERS=ON -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF
@@ -205,6 +205,23 @@ run_tensorflow() {
     STEPWELL_TENSORFLOW=$library bash "$root/examples/tensorflow/cluster.sh" "$tree/examples/tensorflow/cluster")
   STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/cluster.py" "$tree/examples/tensorflow/cluster" "$graphs"
   STEPWELL_TENSORFLOW=$library python3 "$root/tests/tensorflow/digits.py" "$tree/examples/tensorflow/digits" "$graphs/digits"
+}
+
+# run_weights [big]: runs docs/how_to/weights-to-and-from-python.md, and compares arrays of all types in both directions. torch of PyPI needs
+# several GB with its libraries.
+run_weights() {
+  local environment=${STEPWELL_WEIGHTS_VENV:-$root/build/weights-venv} tree=$root/build/dev big=
+  [ "${1:-}" != big ] || big=--big
+  have build tool tests weights
+  if ! "$environment/bin/python" -c 'import torch, safetensors, numpy' 2>/dev/null; then
+    python3 -m venv "$environment" && "$environment/bin/pip" install -q numpy safetensors torch ||
+      die "torch, safetensors and numpy cannot be installed in $environment; this kind of tests needs them"
+  fi
+  configure dev
+  build dev stepwell_tool docs_docs_how_to_weights_to_and_from_python_1
+  rm -rf "$root/build/weights" && mkdir -p "$root/build/weights"
+  "$environment/bin/python" "$root/tests/weights/compare.py" "$tree/src/tool/stepwell" \
+    "$tree/tests/docs/docs_docs_how_to_weights_to_and_from_python_1" "$root/docs/how_to/weights-to-and-from-python.md" "$root/build/weights" $big
 }
 
 # Runs the tests with TensorFlow's own library under the address sanitizer. The sanitizer rejects RTLD_DEEPBIND, without which TensorFlow

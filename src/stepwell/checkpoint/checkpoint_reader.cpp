@@ -3,6 +3,7 @@
 
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/detail/array_file.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/checkpoint/detail/tensor_reads.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
@@ -477,6 +478,7 @@ struct checkpoint_reader::core {
   std::shared_ptr<io::file_system> files;
   stored_index index;
   std::vector<data_file> data;
+  std::unique_ptr<detail::array_file> arrays;  // null unless this is a file of another format, which has the arrays of `index.entries`
   mutable std::atomic<bool> verified = false;
   std::shared_ptr<checkpoint_search_result> search;
 
@@ -489,6 +491,42 @@ struct checkpoint_reader::core {
     const auto* entry = find(name);
     if (entry == nullptr) { throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), prefix); }
     return *entry;
+  }
+
+  /// Opens the index. If there is none, opens the file `prefix`, if it has another format.
+  void open() {
+    try {
+      index = load_index(*files, prefix);
+    } catch (const not_found_error&) {
+      if (open_arrays()) { return; }
+      throw;
+    }
+    data = open_data_files(*files, prefix, index.header.num_shards);
+    check_places(index, data, format::index_name(prefix));
+  }
+  [[nodiscard]] bool open_arrays() {
+    arrays = detail::array_file::open(*files, prefix);
+    if (!arrays) { return false; }
+    index.entries.reserve(arrays->arrays().size());
+    for (const auto& array : arrays->arrays()) {
+      index.entries.push_back({.name = array.name, .dtype = array.dtype, .shape = array.shape, .size_bytes = array.size});
+    }
+    return true;
+  }
+
+  [[nodiscard]] const format::stored_array& array_of(const checkpoint_entry& entry) const { return arrays->arrays()[position_of(entry)]; }
+  /// Reads an array. Checks it only if `target` is empty.
+  void read_array(const checkpoint_entry& entry, std::span<std::byte> target) const {
+    std::vector<std::byte> scratch;
+    if (target.empty()) { scratch.resize(static_cast<std::size_t>(std::min<std::uint64_t>(read_size, entry.size_bytes))); }
+    const bool only_checks = target.empty();
+    for ([[maybe_unused]] const auto piece : arrays->pieces(array_of(entry), only_checks ? scratch : target, only_checks)) {}
+  }
+  void verify_arrays() const {
+    arrays->verify();
+    for (const auto& entry : index.entries) {
+      if (entry.dtype == dtype::boolean) { read_array(entry, {}); }
+    }
   }
 
   std::size_t position_of(const checkpoint_entry& entry) const { return static_cast<std::size_t>(&entry - index.entries.data()); }
@@ -639,6 +677,11 @@ struct checkpoint_reader::core {
 
   [[nodiscard]] generator<tensor_piece> pieces_of(const checkpoint_entry& entry, bool skips_holes) const {
     std::vector<std::byte> scratch;
+    if (arrays) {
+      scratch.resize(static_cast<std::size_t>(std::min<std::uint64_t>(read_size, entry.size_bytes)));
+      for (const auto piece : arrays->pieces(array_of(entry), scratch, skips_holes)) { co_yield piece; }
+      co_return;
+    }
     for (const auto& where : places_of(entry)) {
       scratch.resize(static_cast<std::size_t>(std::min<std::int64_t>(read_size, where.size)));
       for (const auto piece : blocks(entry, where, scratch, skips_holes)) { co_yield piece; }
@@ -649,6 +692,7 @@ struct checkpoint_reader::core {
   }
 
   void read_tensor(const checkpoint_entry& entry, std::span<std::byte> target) const {
+    if (arrays) { return read_array(entry, target); }
     if (!entry.is_partitioned) {
       const auto where = place_of(entry);
       for ([[maybe_unused]] const auto block : blocks(entry, where, target)) {}
@@ -682,6 +726,7 @@ struct checkpoint_reader::core {
   }
 
   void check_readable(const checkpoint_entry& entry) const {
+    if (arrays) { arrays->require_supported(array_of(entry)); }
     if (entry.dtype == dtype::string || size_of(entry.dtype) != 0) { return; }
     throw unimplemented_error(
         fmt::format("tensor \"{}\" is of an unsupported kind: data type number {}", entry.name, static_cast<std::int32_t>(entry.dtype)),
@@ -706,11 +751,7 @@ struct checkpoint_reader::core {
 checkpoint_reader::checkpoint_reader(std::string prefix, std::shared_ptr<io::file_system> files) : core_(std::make_unique<core>()) {
   core_->prefix = std::move(prefix);
   core_->files = files ? std::move(files) : io::posix_file_system();
-  detail::with_memory("could not open the checkpoint", core_->prefix, [this] {
-    core_->index = load_index(*core_->files, core_->prefix);
-    core_->data = open_data_files(*core_->files, core_->prefix, core_->index.header.num_shards);
-    check_places(core_->index, core_->data, format::index_name(core_->prefix));
-  });
+  detail::with_memory("could not open the checkpoint", core_->prefix, [this] { core_->open(); });
 }
 
 checkpoint_reader::checkpoint_reader(checkpoint_reader&&) noexcept = default;
@@ -718,7 +759,10 @@ checkpoint_reader& checkpoint_reader::operator=(checkpoint_reader&&) noexcept = 
 checkpoint_reader::~checkpoint_reader() = default;
 
 const std::string& checkpoint_reader::prefix() const noexcept { return core_->prefix; }
-std::int32_t checkpoint_reader::shards() const noexcept { return static_cast<std::int32_t>(core_->data.size()); }
+checkpoint_format checkpoint_reader::format() const noexcept {
+  return core_->arrays ? core_->arrays->format() : checkpoint_format::tensorflow;
+}
+std::int32_t checkpoint_reader::shards() const noexcept { return core_->arrays ? 1 : static_cast<std::int32_t>(core_->data.size()); }
 std::span<const checkpoint_entry> checkpoint_reader::entries() const noexcept { return core_->index.entries; }
 bool checkpoint_reader::is_verified() const noexcept { return core_->verified; }
 const std::shared_ptr<checkpoint_search_result>& checkpoint_reader::search() const noexcept { return core_->search; }
@@ -747,12 +791,16 @@ tensor checkpoint_reader::read(std::string_view name) const {
 void checkpoint_reader::read_into(std::string_view name, std::span<std::byte> target) const {
   const auto& entry = core_->entry_named(name);
   core_->check_target(entry, target);
-  core_->read_tensor(entry, target);
+  detail::with_memory(fmt::format("could not read tensor \"{}\"", name), prefix(), [&] { core_->read_tensor(entry, target); });
 }
 
 void checkpoint_reader::read_into(std::span<const read_target> targets, io::pool* helpers) const {
   for (const auto& [entry, into] : targets) { core_->check_target(*entry, into); }
   detail::with_memory("could not read it", prefix(), [&] {
+    if (core_->arrays) {
+      for (const auto& [entry, into] : targets) { core_->read_array(*entry, into); }
+      return;
+    }
     std::vector<detail::tensor_read> reads;
     reads.reserve(targets.size());
     for (const auto& [entry, into] : targets) {
@@ -768,6 +816,7 @@ void checkpoint_reader::read_into(std::span<const read_target> targets, io::pool
 
 void checkpoint_reader::verify() const {
   detail::with_memory("could not check it", prefix(), [this] {
+    if (core_->arrays) { return core_->verify_arrays(); }
     std::vector<detail::tensor_read> small;
     for (const auto& entry : core_->index.entries) {
       if (core::is_small(entry)) { small.push_back({&entry, core_->place_of(entry), nullptr}); }
@@ -788,6 +837,10 @@ void checkpoint_reader::verify(std::string_view name) const {
     throw unimplemented_error(
         fmt::format("tensor \"{}\" was not checked: the checksum algorithm for {} is unknown", name, to_string(entry.dtype)),
         core_->prefix);
+  }
+  if (core_->arrays) {
+    core_->check_readable(entry);
+    return detail::with_memory("could not check it", prefix(), [&] { core_->read_array(entry, {}); });
   }
   const auto size = static_cast<std::size_t>(std::clamp<std::uint64_t>(entry.size_bytes, 1, read_size));
   auto scratch = detail::with_memory("could not check it", prefix(), [size] { return std::vector<std::byte>(size); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reader of one checkpoint, written by this library or by TensorFlow (V2 format), with any number of shards and with partitioned tensors.
+// Also reads files of weights that Python programs write.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -24,6 +25,15 @@ class pool;
 class error;
 class checkpoint_reader;
 
+/// The format of a checkpoint.
+enum class checkpoint_format {
+  tensorflow,   ///< TensorFlow's format V2, in which this library writes: an index and data files.
+  safetensors,  ///< One file of the package safetensors.
+  npy,          ///< One array that `numpy.save` wrote. Its name is that of the file without ".npy".
+  npz,          ///< An archive of `numpy.savez` or `numpy.savez_compressed`.
+  state_dict,   ///< Dictionaries of tensors, which `torch.save` wrote. No code of the pickle in it is executed.
+};
+
 /// Description of one tensor in the index of a checkpoint.
 /// @lifetime The name and the shape are valid as long as the reader.
 struct checkpoint_entry {
@@ -33,7 +43,8 @@ struct checkpoint_entry {
   std::uint64_t size_bytes = 0;  ///< Stored size of all slices together.
   bool is_partitioned = false;   ///< True: the tensor is stored in slices, which `read` joins.
   bool is_object_graph = false;  ///< True: TensorFlow's object graph, not a variable.
-  std::uint32_t crc32c = 0;      ///< Checksum as it is stored, masked. 0 for a partitioned tensor: each slice has a checksum.
+  std::uint32_t crc32c =
+      0;  ///< Checksum as it is stored, masked. 0 for a partitioned tensor, whose slices have checksums, and in files of other formats.
 };
 
 /// One tensor of a checkpoint to read, and the memory for it.
@@ -64,10 +75,16 @@ public:
 /// The reader is robust against damaged and malicious files: it compares each size with the size of the file before it allocates
 /// memory. Opening allocates at most 64 MiB plus 17 times the size of the index. Verifying allocates 1 MiB, and at most 80 bytes for
 /// each tensor. `verify` skips holes of sparse files, so holes take no time.
+///
+/// A file of safetensors, NumPy or PyTorch is read as a checkpoint with one data file. The first bytes of the file determine its format. The
+/// checksum of a member of an archive is checked before its first piece; the other formats have no checksums. A tensor of a type that this
+/// library lacks has the dtype `invalid`, and so has an array of pickled objects, which are never read. A tensor that is not stored in
+/// row-major order is read into memory as a whole.
 /// @threads `const` functions may be called from several threads at the same time.
 class checkpoint_reader {
 public:
-  /// Opens the checkpoint `prefix` ("run/model.ckpt-500"; its index is "run/model.ckpt-500.index").
+  /// Opens the checkpoint `prefix` ("run/model.ckpt-500"; its index is "run/model.ckpt-500.index"). If there is no index, opens the file
+  /// `prefix`, such as "model.safetensors".
   /// @errors `not_found_error` if there is no index. `data_loss_error` if the index is damaged, a shard is missing, or a tensor
   ///         lies outside its shard or shares bytes with another tensor. `resource_exhausted_error` if memory is short.
   ///         `unimplemented_error` if the checkpoint requires a later reader. Other failures of the file system.
@@ -77,6 +94,7 @@ public:
   ~checkpoint_reader();
 
   [[nodiscard]] const std::string& prefix() const noexcept;
+  [[nodiscard]] checkpoint_format format() const noexcept;
   /// Returns the number of data files of the checkpoint.
   [[nodiscard]] std::int32_t shards() const noexcept;
   /// Returns N of "model.ckpt-N". If the name has no step, returns the value of the tensor `global_step`. Returns nothing if this
@@ -91,7 +109,7 @@ public:
 
   /// Returns one tensor in the byte order of this machine, after a check of its checksum.
   /// @errors `not_found_error`. `data_loss_error`. `resource_exhausted_error` if memory is short. `unimplemented_error` for a dtype
-  ///         without a value type in this library (variant, resource).
+  ///         without a value type in this library (variant, resource, invalid).
   [[nodiscard]] tensor read(std::string_view name) const;
   /// Reads one tensor into `target`, like `read`. After an error the content of `target` is unspecified.
   /// @errors Like `read`. `invalid_argument_error` if the size of `target` differs from the size of the tensor, or if the tensor
@@ -119,7 +137,7 @@ public:
   [[nodiscard]] generator<tensor_piece> sparse_pieces(std::string_view name) const;
 
   /// Reads all tensors and checks their checksums. The reader stores a success, so `restore` does not verify it again. Skips variants
-  /// and resources, because this library cannot compute their checksums.
+  /// and resources, because this library cannot compute their checksums. Of a file without checksums, only booleans are checked.
   /// @errors `data_loss_error` naming the first damaged tensor. `resource_exhausted_error`. Other failures of the file system.
   void verify() const;
   /// Reads one tensor and checks the checksum of this tensor. Does not change the result of `is_verified`.

@@ -200,7 +200,7 @@ private:
 };
 
 [[noreturn]] void throw_difference(const std::string& missing, const std::string& mismatches, const std::vector<std::string>& unused,
-                                   const std::string& place) {
+                                   const std::string& place, bool is_file_of_arrays) {
   name_list others;
   for (const auto& name : unused) {
     if (!name.starts_with("stepwell/")) { others.add(name); }  // the library's own tensors do not come from a model
@@ -208,8 +208,12 @@ private:
   auto text = fmt::format("the model and the checkpoint differ; nothing was restored.{}{}{}{}",
                           mismatches.empty() ? "" : "\ndifferent type or shape:", mismatches, missing,
                           others.text("\nin the checkpoint, but not in the model:"));
-  text += "\nIf this is a checkpoint of another model, use another directory; init_from_checkpoint starts a model from a part of it.";
-  if (!missing.empty()) {
+  if (is_file_of_arrays) {
+    text += "\nweight_names maps names that differ; allow_missing keeps the values of all missing variables.";
+  } else {
+    text += "\nIf this is a checkpoint of another model, use another directory; init_from_checkpoint starts a model from a part of it.";
+  }
+  if (!missing.empty() && !is_file_of_arrays) {
     text +=
         " If a variable is new, mark it optional(). Outside of sessions, restore_options::names maps names that differ, and "
         "allow_missing keeps the values of all missing variables.";
@@ -221,7 +225,7 @@ private:
 /// Restores from the entries of a checkpoint or a snapshot. Finds all differences, then calls `write` with the variables to write.
 template<class Entry, class Write>
 restore_report restore_entries(const variable_list& variables, std::span<const Entry> entries, const std::string& place,
-                               const restore_options& options, const Write& write) {
+                               const restore_options& options, bool is_file_of_arrays, const Write& write) {
   check_names(options, variables, place);
   restore_report report;
   const matching<Entry> matched(variables, entries, options);
@@ -254,7 +258,7 @@ restore_report restore_entries(const variable_list& variables, std::span<const E
   }
   const bool is_missing = !missing.is_empty() && !options.allow_missing;
   if (is_missing || !mismatches.empty()) {
-    throw_difference(is_missing ? missing.text("\nmissing from the checkpoint:") : "", mismatches, report.unused, place);
+    throw_difference(is_missing ? missing.text("\nmissing from the checkpoint:") : "", mismatches, report.unused, place, is_file_of_arrays);
   }
   write(found);
   return report;
@@ -263,15 +267,17 @@ restore_report restore_entries(const variable_list& variables, std::span<const E
 }  // namespace
 
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options) {
-  return restore_entries(variables, source.entries(), source.prefix(), options, [&](const matches<checkpoint_entry>& found) {
-    if (!source.is_verified() && !options.verify_first) { return read_once(found, source); }
-    if (!source.is_verified()) { source.verify(); }
-    write_variables([&] { read_in_turn(found, source, [](const variable_ref&) { return true; }); });
-  });
+  const bool is_file_of_arrays = source.format() != checkpoint_format::tensorflow;
+  return restore_entries(variables, source.entries(), source.prefix(), options, is_file_of_arrays,
+                         [&](const matches<checkpoint_entry>& found) {
+                           if (!source.is_verified() && !options.verify_first) { return read_once(found, source); }
+                           if (!source.is_verified()) { source.verify(); }
+                           write_variables([&] { read_in_turn(found, source, [](const variable_ref&) { return true; }); });
+                         });
 }
 
 restore_report restore(const variable_list& variables, const snapshot& source, const restore_options& options) {
-  return restore_entries(variables, source.entries(), "snapshot", options, [&](const matches<snapshot_entry>& found) {
+  return restore_entries(variables, source.entries(), "snapshot", options, false, [&](const matches<snapshot_entry>& found) {
     for (const bool has_accessors : {false, true}) {  // functions of the user are called when everything else is copied
       for (const auto& [variable, entry] : found) {
         if (variable->has_accessors() == has_accessors) { copy_value(*entry, *variable); }

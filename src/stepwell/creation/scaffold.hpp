@@ -182,6 +182,21 @@ struct init_from_checkpoint_options {
   std::shared_ptr<io::file_system> files = nullptr;
 };
 
+namespace detail {
+/// Calls `apply` with the variables of `subject`, which a raw session then receives.
+template<class Subject, class Apply>
+void initialise_variables(Subject& subject, const Apply& apply) {
+  if constexpr (raw_session<Subject>) {
+    // `push_variables` sends all variables. So the variables that are not restored must have their current values before.
+    [[maybe_unused]] const auto values = pull_variables(subject);
+    apply(subject.variables());
+    push_variables(subject);
+  } else {
+    apply(subject.variables());
+  }
+}
+}  // namespace detail
+
 /// A function object that fills variables of a model from a checkpoint (warm start). Use it as the option `init_fn`, which is called only
 /// if no checkpoint of the session was restored.
 ///
@@ -200,14 +215,7 @@ public:
   /// @errors The errors of `apply`.
   template<class Subject>
   void operator()(const scaffold<Subject>& /*owner*/, Subject& subject) const {
-    if constexpr (raw_session<Subject>) {
-      // `push_variables` sends all variables. So the variables that are not restored must have their current values before.
-      [[maybe_unused]] const auto values = detail::pull_variables(subject);
-      apply(subject.variables());
-      detail::push_variables(subject);
-    } else {
-      apply(subject.variables());
-    }
+    detail::initialise_variables(subject, [this](const variable_list& variables) { apply(variables); });
   }
 
   /// Fills `variables` from the checkpoint. Checks everything before it writes anything.

@@ -5,11 +5,14 @@
 #include "tool_run.hpp"
 
 #include <stepwell/base/variable.hpp>
+#include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 
 #include <zlib.h>
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <complex>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -221,4 +224,44 @@ TEST_CASE("export --npy writes a file for each tensor, below a directory", "[too
   CHECK(run_tool({"export", directory / "m", "--npy", directory / "one", "--tensor", "layer/w"}).err.empty());
   CHECK(run_tool({"export", directory / "m"}).how == exit_code::usage);
   CHECK(run_tool({"export", directory / "m", "--npy", "a", "--npz", "b"}).how == exit_code::usage);
+}
+
+TEST_CASE("a file of safetensors has the names, types, shapes and bits of the checkpoint, and its step", "[tool][export][weights]") {
+  const temporary_directory directory;
+  const std::array<std::uint16_t, 3> bits{0x3f80, 0xc040, 0x7f80};
+  const std::vector<double> values{1, -2, 0.5, 4, 5, 6};
+  const std::uint8_t byte = 200;
+  const std::vector<std::string> texts{"a"};
+  const std::vector<std::complex<double>> wide(2);
+  sw::checkpoint_writer writer(directory / "model.ckpt-7");
+  writer.add("byte", sw::view_of(byte));
+  writer.add("empty", {sw::dtype::float32, {0, 3}, {}});
+  writer.add("layer/w \"1\"", {sw::dtype::float64, {2, 3}, std::as_bytes(std::span(values))});
+  writer.add("narrow", {sw::dtype::bfloat16, {3}, std::as_bytes(std::span(bits))});
+  writer.add_strings("texts", {1}, texts);
+  writer.add("wide", {sw::dtype::complex128, {2}, std::as_bytes(std::span(wide))});
+  writer.commit();
+  const auto file = directory / "m.safetensors";
+  const auto done = run_tool({"export", directory / "model.ckpt-7", "--safetensors", file});
+  REQUIRE(done.how == exit_code::good);
+  CHECK(done.err.find("left out texts: safetensors has no type for string") != std::string::npos);
+  CHECK(done.err.find("left out wide") != std::string::npos);
+  const auto text = sw::test::file_text(file);
+  CHECK(number_at<std::uint64_t>(text, 0) % 8 == 0);
+  CHECK(text.find(R"({"__metadata__":{"format":"pt","step":"7"},"layer/w \"1\"":{"dtype":"F64","shape":[2,3],"data_offsets":[0,48]})") ==
+        8);
+  const sw::checkpoint_reader made(file);
+  REQUIRE(made.entries().size() == 4);
+  CHECK(std::ranges::equal(made.read("narrow").bytes(), std::as_bytes(std::span(bits))));
+  CHECK(made.read("byte").as<std::uint8_t>().front() == 200);
+  const auto compared = run_tool({"inspect", directory / "model.ckpt-7", "--diff", file});
+  CHECK(compared.how == exit_code::differs);
+  CHECK(compared.out.find("narrow") == std::string::npos);
+  CHECK(compared.out.find("only in a") != std::string::npos);
+  CHECK(run_tool({"inspect", file, "--diff", file}).how == exit_code::good);
+  CHECK(run_tool({"verify", file}).out.find("not covered by a checksum") != std::string::npos);
+  CHECK(run_tool({"inspect", file, "--json"}).out.find("crc32c") == std::string::npos);
+  CHECK(run_tool({"export", file, "--npz", directory / "m.npz"}).how == exit_code::good);
+  CHECK(run_tool({"inspect", directory / "m.npz", "--print", "narrow"}).out.find("float32") != std::string::npos);
+  CHECK(run_tool({"export", file, "--npz", directory / "n.npz", "--safetensors", directory / "n"}).how == exit_code::usage);
 }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Initialises a model from weights that a Python program saved.
+#pragma once
+
+#include "stepwell/base/variable.hpp"
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/restore.hpp"
+#include "stepwell/creation/scaffold.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace stepwell {
+
+/// Rules that map the names of the arrays of a file to names of variables. With the defaults, "conv1.weight" is "conv1/weight".
+struct weight_names {
+  /// Only arrays whose names begin with this text are used, and the text is removed: "module." makes "conv1/weight" from
+  /// "module.conv1.weight".
+  std::string prefix_in_file = {};
+  /// Only variables whose names begin with this text are filled. The text precedes each mapped name: "backbone/" makes
+  /// "backbone/conv1/weight".
+  std::string prefix = {};
+  /// Each dot in the name of an array becomes a slash, as in the names of `libtorch::variables`.
+  bool dots_to_slashes = true;
+  /// Pairs of the name of an array and the name of a variable, to which the rules above do not apply.
+  checkpoint_name_map pairs = {};
+};
+
+/// A function object that fills variables of a model from a file of weights. Use it as the option `init_fn`, which is called only if no
+/// checkpoint of the session was restored.
+///
+///     scaffold<my_model> warm({.init_fn = init_from_safetensors("resnet.safetensors", {.prefix = "backbone/"})});
+///
+/// The global step and variables of the session keep their values in any case.
+/// @see `checkpoint_reader` for the formats.
+class init_from_weights {
+public:
+  /// Stores the arguments. Each call of this object opens the file, which may have any format of `checkpoint_reader`, or must have the
+  /// format `expected`.
+  /// @errors `invalid_argument_error` if `names.pairs` contains an empty name, or a name that is reserved for the session.
+  explicit init_from_weights(const std::string& file, weight_names names = {}, init_from_checkpoint_options options = {},
+                             std::optional<checkpoint_format> expected = std::nullopt);
+
+  /// Calls `apply` with the variables of `subject`.
+  /// @errors The errors of `apply`.
+  template<class Subject>
+  void operator()(const scaffold<Subject>& /*owner*/, Subject& subject) const {
+    detail::initialise_variables(subject, [this](const variable_list& variables) { apply(variables); });
+  }
+
+  /// Fills `variables` from the file. Checks everything before it writes anything. Arrays that belong to no variable are in
+  /// `restore_report::unused`; those that `weight_names::prefix_in_file` selects are logged.
+  /// @errors `not_found_error` if there is no such file, if a pair names an array that the file lacks, or if the file lacks the array of a
+  ///   variable and `allow_missing` is false. `invalid_argument_error` if a dtype or a shape differs, if a pair names a variable that does
+  ///   not exist, if two arrays have the name of one variable, or if the file has another format than expected. `unimplemented_error` if
+  ///   an array cannot be read. The errors of `restore`, which list all variables.
+  restore_report apply(const variable_list& variables) const;
+
+private:
+  std::string from_;
+  weight_names names_;
+  init_from_checkpoint_options options_;
+  std::optional<checkpoint_format> expected_;
+};
+
+/// Returns an `init_from_weights` for a file of safetensors, which `safetensors.torch.save_file` and `stepwell export --safetensors` write.
+[[nodiscard]] inline init_from_weights init_from_safetensors(const std::string& file, weight_names names = {},
+                                                             init_from_checkpoint_options options = {}) {
+  return init_from_weights(file, std::move(names), std::move(options), checkpoint_format::safetensors);
+}
+
+/// Returns an `init_from_weights` for an archive, which `numpy.savez`, `numpy.savez_compressed` and `stepwell export --npz` write.
+[[nodiscard]] inline init_from_weights init_from_npz(const std::string& file, weight_names names = {},
+                                                     init_from_checkpoint_options options = {}) {
+  return init_from_weights(file, std::move(names), std::move(options), checkpoint_format::npz);
+}
+
+/// Returns an `init_from_weights` for a state dictionary of PyTorch: `torch.save(model.state_dict(), FILE)`. Of nested dictionaries, the
+/// keys are joined with dots, so that the prefix in the file of `torch.save({"model": model.state_dict()}, FILE)` is "model.".
+[[nodiscard]] inline init_from_weights init_from_state_dict(const std::string& file, weight_names names = {},
+                                                            init_from_checkpoint_options options = {}) {
+  return init_from_weights(file, std::move(names), std::move(options), checkpoint_format::state_dict);
+}
+
+}  // namespace stepwell
