@@ -152,7 +152,7 @@ std::vector<std::int64_t> fortran_strides(const tensor_shape& shape) {
 result<std::size_t> npy_header_size(std::string_view beginning) {
   if (beginning.size() < npy_prefix_size) { return status(errc::truncated, "the .npy array ends inside its header"); }
   if (!beginning.starts_with(npy_magic)) { return status(errc::data_loss, "this is not an .npy array"); }
-  const int version = beginning[6];
+  const auto version = static_cast<unsigned char>(beginning[6]);
   if (version < 1 || version > 3) { return status(errc::unimplemented, fmt::format("version {} of .npy is unknown", version)); }
   const auto size = version == 1 ? std::size_t{10} + read_fixed<std::uint16_t>(beginning.substr(8))
                                  : std::size_t{12} + read_fixed<std::uint32_t>(beginning.substr(8));

@@ -147,7 +147,7 @@ private:
   void push_text(std::string_view text) { push({.kind = object_kind::text, .text = text}); }
   /// Pushes an object without a content that matters.
   void push_plain(object_kind kind) {
-    if (kind == object_kind::plain) { return push(plain_); }
+    if (kind == object_kind::plain) { return push(plain_object); }
     push({.kind = kind});
   }
   object_id top() const {
@@ -431,7 +431,7 @@ private:
 
   std::string_view rest_;
   std::uint64_t memory_;  // bytes that may still be allocated
-  static constexpr object_id plain_ = 0;
+  static constexpr object_id plain_object = 0;
   std::vector<pickle_object> objects_ = std::vector<pickle_object>(1);  // the first one stands for all plain ones
   std::vector<object_id> stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack
