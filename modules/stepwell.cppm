@@ -528,6 +528,8 @@ using stepwell::time_limit_hook;
 export namespace stepwell::summary {
 using stepwell::summary::histogram;
 using stepwell::summary::image;
+using stepwell::summary::image_layout;
+using stepwell::summary::image_options;
 using stepwell::summary::scalar;
 using stepwell::summary::summary_op;
 using stepwell::summary::text;

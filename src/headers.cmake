@@ -205,7 +205,11 @@ set(STEPWELL_XTENSOR_HEADERS
 )
 set(STEPWELL_TORCH_HEADERS
   stepwell/torch/bucket.hpp
+  stepwell/torch/evaluating.hpp
+  stepwell/torch/examples.hpp
   stepwell/torch/group.hpp
+  stepwell/torch/replicas.hpp
+  stepwell/torch/schedule.hpp
   stepwell/torch/torch.hpp
 )
 set(STEPWELL_MPI_HEADERS
@@ -284,7 +288,9 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/mpi/detail/watchdog.hpp
   stepwell/torch/detail/c10d_engine.hpp
   stepwell/torch/detail/copied_tensor.hpp
+  stepwell/torch/detail/generators.hpp
   stepwell/torch/detail/gloo.hpp
+  stepwell/torch/detail/random_layers.hpp
   stepwell/torch/detail/tcp_store.hpp
   stepwell/tensorflow/detail/c_api.hpp
   stepwell/tensorflow/detail/cluster_tasks.hpp

@@ -144,7 +144,7 @@ END
 # run_torch [pip]: the adapter with the system's LibTorch, or with PyPI's. LibTorch is large, and a file that includes it compiles for 30 s. The
 # adapter therefore has its own builds and its own kind of run.
 run_torch() {
-  local tree=torch place= programs="unit_torch convnet libtorch_group torch_group_process"
+  local tree=torch place= programs="unit_torch convnet libtorch_digits libtorch_images libtorch_words libtorch_group torch_group_process"
   case "${1:-}" in
     '') have build tests torch ;;
     pip)
@@ -155,7 +155,7 @@ run_torch() {
     *) die "torch: the only option is pip" ;;
   esac
   say "building with LibTorch ${place:+in $place}"
-  cmake -S "$root" -B "$root/build/$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DSTEPWELL_WERROR=ON \
+  cmake -S "$root" -B "$root/build/$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DSTEPWELL_WERROR=ON \
     -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF ${place:+"-DCMAKE_PREFIX_PATH=$place"} ${STEPWELL_UNITY:+-DCMAKE_UNITY_BUILD=ON}
   cmake --build "$root/build/$tree" -j "$jobs" --target $programs
   check "$tree" -R '^(unit_torch|example_convnet.*|example_libtorch_.*|torch_group|consume/moved)$'

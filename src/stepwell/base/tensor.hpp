@@ -264,6 +264,14 @@ private:
 ///     static elements_view elements(const T& value);             // like `view`, without the shape
 ///     static void copy_shape(const T& value, tensor_shape& to);  // stores the shape of `view(value)` in `to`
 ///
+/// A type whose elements another object may replace while they are copied for a snapshot has one more member. The copy then holds them:
+///
+///     static std::shared_ptr<const void> owner(const T& value);  // keeps the elements of `view(value)` in memory
+///
+/// A type whose only element may be on a device has this member, for hooks that read a number:
+///
+///     static double number(const T& value);  // throws invalid_argument_error unless there is one element, a real number
+///
 /// The elements of a lazy tensor are computed when they are read (an expression such as `rate * gradient`), or may have gaps between them (a
 /// view of a part of a tensor). Hooks, summaries and metrics read them in blocks. The specialisation has these members; it also has `view` if
 /// `T` can be a variable, and then `view` throws if there are gaps:

@@ -94,6 +94,13 @@ std::shared_ptr<device_elements> elements_on_device(const T& value) {
   return nullptr;
 }
 
+/// Returns an object that keeps the elements of `value` in memory, or null if there is none.
+template<class T>
+std::shared_ptr<const void> owner_of(const T& value) {
+  if constexpr (requires { tensor_adapter<T>::owner(value); }) { return tensor_adapter<T>::owner(value); }
+  return nullptr;
+}
+
 /// True for view types. The elements of a view are owned by another object.
 template<class T>
 inline constexpr bool refers_to_elements = [] {
@@ -281,7 +288,8 @@ class variable_ref {
 public:
   /// Refers to the elements of `value`.
   template<variable_like T>
-  variable_ref(std::string name, T& value) : name_(std::move(name)), view_(view_named(name_, value, device_)) {
+  variable_ref(std::string name, T& value)
+      : name_(std::move(name)), view_(view_named(name_, value, device_)), owner_(device_ ? nullptr : detail::owner_of(value)) {
     static_assert(detail::has_writable_elements<T>(), "stepwell: a variable must be writable, or it cannot be restored");
   }
   /// Refers to the elements of a temporary view, such as a span. Another object owns these elements.
@@ -370,6 +378,8 @@ public:
   /// @errors   Errors of the device; the message names the variable.
   /// @lifetime Valid until the elements change.
   [[nodiscard]] std::span<const std::byte> host_bytes() const;
+  /// Returns an object that keeps the elements in memory, also if the model replaces them by other ones. Null for most types.
+  [[nodiscard]] const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
   [[nodiscard]] const std::vector<variable_ref>& below() const noexcept { return below_; }
 
   /// Returns a reference with another name to the same elements.
@@ -400,6 +410,7 @@ private:
   std::string name_;
   std::shared_ptr<device_elements> device_;  // null if the elements are not on a device
   tensor_view view_;
+  std::shared_ptr<const void> owner_;
   std::span<std::string> strings_;
   std::vector<variable_ref> below_;
   bool is_optional_ = false;

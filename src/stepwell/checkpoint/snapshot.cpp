@@ -356,7 +356,7 @@ snapshot snapshot::capture_with(snapshot_pool::buffer buffer, const variable_lis
     if (variable.holds_strings()) {
       variable.copy_to(entry.strings);
     } else if (!shared.empty()) {
-      memory.copy->add(entry.name, shared, writable(entry.bytes));
+      memory.copy->add(entry.name, shared, writable(entry.bytes), fence ? variable.owner() : nullptr);
     } else {
       variable.copy_to(writable(entry.bytes));
     }

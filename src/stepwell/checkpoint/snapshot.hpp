@@ -128,7 +128,7 @@ public:
   /// Like the function above, but may copy a part of the variables later. This call copies three kinds of variables before it returns:
   /// variables marked with `variable_ref::early()`, variables of strings, and variables on a device. `complete` or `fence.wait()` copies
   /// the remaining variables. Until one of these two functions has returned, the remaining variables must not change, and their memory must
-  /// stay valid.
+  /// stay valid. The snapshot keeps the memory of a variable that has an `owner`, so the model may replace such a tensor by another one.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
                                         update_fence& fence);
 

@@ -12,7 +12,10 @@
 namespace stepwell {
 
 void update_fence::settle() noexcept {
-  for (const auto& copy : pending_) { copy->complete(); }
+  for (const auto& copy : pending_) {
+    copy->complete();
+    copy->release_owners();
+  }
   pending_.clear();
 }
 
@@ -21,6 +24,7 @@ void update_fence::wait_for_copies() {
   for (const auto& copy : pending_) {
     copy->complete();
     if (!changed) { changed = copy->changed_source(); }
+    copy->release_owners();
   }
   pending_.clear();
   if (!changed) { return; }

@@ -28,6 +28,8 @@ class pending_copy;
 /// before the step begins. In any case, it copies these before the step: variables up to 4 KiB, variables on a device, variables of
 /// strings, the global step, and the state of hooks and sources.
 ///
+/// A step may replace a LibTorch tensor by another one before `wait` (`hidden = next;`): the copy holds the elements of the previous one.
+///
 /// Other code, such as the body of the loop or `before_run` of a hook, may change the model between two steps. Such code has no fence: mark
 /// the variables that it changes as `early()`, too. The session itself waits for the copy before it feeds a member of the model, after a
 /// failed step, before a restore, and at `close`. If a step does not call `wait`, the session waits at the end of the step. If several

@@ -19,6 +19,11 @@ namespace stepwell::data {
 namespace detail {
 template<class Pointer>
 concept batch_pointer = std::is_pointer_v<Pointer>;
+
+/// A data loader of LibTorch, or a pointer to one.
+template<class T>
+concept data_loader = requires(std::remove_reference_t<T>& loader) { loader.begin(), loader.join(), loader.options(); } ||
+                      requires(std::remove_reference_t<T>& loader) { loader->begin(), loader->join(), loader->options(); };
 }  // namespace detail
 
 /// A source: a type that provides batches one by one.
@@ -148,6 +153,16 @@ private:
 template<std::ranges::input_range Range>
 [[nodiscard]] range_source<Range> source(Range&& range, std::string name = {}) {
   return range_source<Range>(std::forward<Range>(range), std::move(name));
+}
+
+/// Rejects a data loader of LibTorch, whose position cannot be saved.
+template<detail::data_loader Loader>
+  requires(!std::ranges::input_range<Loader>)
+range_source<std::ranges::empty_view<char>> source(Loader&& /*loader*/) {
+  static_assert(sizeof(Loader) == 0,
+                "stepwell: a data loader of LibTorch cannot continue where it stopped; give its dataset instead: "
+                "data::shuffled_batches(libtorch::examples(dataset), {.batch_size = 64})");
+  return range_source<std::ranges::empty_view<char>>(std::ranges::empty_view<char>());
 }
 
 /// At most `count` batches of an underlying source, beginning at the position of the underlying source at construction. Seekable if the

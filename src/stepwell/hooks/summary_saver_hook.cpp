@@ -3,6 +3,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/checksum.hpp"
 #include "stepwell/hooks/detail/writer_work.hpp"
 #include "stepwell/kernel/detail/to_doubles.hpp"
 
@@ -21,36 +22,46 @@ struct picture_shape {
   std::int64_t channels = 1;
 };
 
-picture_shape shape_of(const std::string& tag, const tensor_view& images) {
-  const auto& s = images.shape;
+picture_shape shape_of(const std::string& tag, const tensor_view& images, image_layout layout) {
+  auto s = images.shape;
+  if (s.size() == 2) { s.insert(layout == image_layout::nchw ? s.begin() : s.end(), 1); }
+  if (s.size() == 3) { s.insert(s.begin(), 1); }
   picture_shape shape;
-  if (s.size() == 2) { shape = {1, s[0], s[1], 1}; }
-  if (s.size() == 3) { shape = {1, s[0], s[1], s[2]}; }
-  if (s.size() == 4) { shape = {s[0], s[1], s[2], s[3]}; }
+  if (s.size() == 4) { shape = layout == image_layout::nchw ? picture_shape{s[0], s[2], s[3], s[1]} : picture_shape{s[0], s[1], s[2], s[3]}; }
   const bool is_picture = shape.height > 0 && shape.width > 0 && shape.channels >= 1 && shape.channels <= 4;
   if (is_picture && (images.dtype == dtype::uint8 || images.dtype == dtype::float32)) { return shape; }
   throw invalid_argument_error(
-      fmt::format("summary \"{}\": an image is [height,width], [height,width,channels] or [count,height,width,channels] of uint8 or "
-                  "float, with 1 to 4 channels; this is {} {}",
-                  tag, to_string(images.dtype), to_string(images.shape)));
+      fmt::format("summary \"{}\": an image is {} of uint8 or float, with 1 to 4 channels; this is {} {}", tag,
+                  layout == image_layout::nchw ? "[height,width], [channels,height,width] or [count,channels,height,width]"
+                                               : "[height,width], [height,width,channels] or [count,height,width,channels]",
+                  to_string(images.dtype), to_string(images.shape)));
 }
 
-std::uint8_t as_byte(float value) {
-  return std::isnan(value) ? std::uint8_t{0} : static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0f, 1.0f) * 255));
+std::uint8_t as_byte(float value, const image_options& options) {
+  const float share = (value - options.black) / (options.white - options.black);
+  return std::isnan(share) ? std::uint8_t{0} : static_cast<std::uint8_t>(std::lround(std::clamp(share, 0.0f, 1.0f) * 255));
 }
 
-/// Returns the pixels of image number `index` as bytes.
-std::vector<std::uint8_t> pixels_of(const tensor_view& images, std::size_t index, std::size_t size) {
-  std::vector<std::uint8_t> pixels(size);
+/// Returns the elements of image number `index` as bytes.
+std::vector<std::uint8_t> elements_of_image(const tensor_view& images, std::size_t index, std::size_t size, const image_options& options) {
+  std::vector<std::uint8_t> elements(size);
   if (images.dtype == dtype::uint8) {
-    std::memcpy(pixels.data(), images.bytes.data() + index * size, size);
-    return pixels;
+    std::memcpy(elements.data(), images.bytes.data() + index * size, size);
+    return elements;
   }
   for (std::size_t i = 0; i < size; ++i) {
     float value;
     std::memcpy(&value, images.bytes.data() + (index * size + i) * sizeof value, sizeof value);
-    pixels[i] = as_byte(value);
+    elements[i] = as_byte(value, options);
   }
+  return elements;
+}
+
+/// Returns the elements of an image in the order height, width, channels.
+std::vector<std::uint8_t> with_channels_last(const std::vector<std::uint8_t>& planes, std::size_t channels) {
+  std::vector<std::uint8_t> pixels(planes.size());
+  const auto plane = planes.size() / channels;
+  for (std::size_t i = 0; i < planes.size(); ++i) { pixels[i % plane * channels + i / plane] = planes[i]; }
   return pixels;
 }
 
@@ -80,12 +91,16 @@ void write_histogram(writer& out, const std::string& tag, const lazy_view& value
   out.add_histogram(tag, values, step);
 }
 
-void write_images(writer& out, const std::string& tag, const tensor_view& images, int max_outputs, std::int64_t step) {
-  const auto shape = shape_of(tag, images);
+void write_images(writer& out, const std::string& tag, const tensor_view& images, const image_options& options, std::int64_t step) {
+  if (!(options.black < options.white)) {
+    throw invalid_argument_error(fmt::format("summary \"{}\": black is {}, and white is {}; black must be below white", tag, options.black, options.white));
+  }
+  const auto shape = shape_of(tag, images, options.layout);
   const auto size = static_cast<std::size_t>(shape.height * shape.width * shape.channels);
-  const auto count = std::min<std::int64_t>(shape.count, std::max(max_outputs, 0));
+  const auto count = std::min<std::int64_t>(shape.count, std::max(options.max_outputs, 0));
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto pixels = pixels_of(images, static_cast<std::size_t>(i), size);
+    auto pixels = elements_of_image(images, static_cast<std::size_t>(i), size, options);
+    if (options.layout == image_layout::nchw) { pixels = with_channels_last(pixels, static_cast<std::size_t>(shape.channels)); }
     const image_view view{std::as_bytes(std::span(pixels)), static_cast<std::uint32_t>(shape.width),
                           static_cast<std::uint32_t>(shape.height), static_cast<int>(shape.channels)};
     out.add_image(shape.count == 1 ? tag : fmt::format("{}/{}", tag, i), view, step);
@@ -113,6 +128,20 @@ private:
 };
 
 }  // namespace
+
+variable_check::variable_check(const variable_list& variables) {
+  for (const auto& one : variables) { checksums_.push_back(checksum({one})); }
+}
+
+void variable_check::throw_if_changed(const variable_list& now) const {
+  for (std::size_t i = 0; i < checksums_.size() && i < now.size(); ++i) {
+    if (checksum({now[i]}) == checksums_[i]) { continue; }
+    throw failed_precondition_error(fmt::format(
+        "the variable \"{}\" changed while the values of summaries were read, so a resumed run would differ; a projection must not change "
+        "the model: evaluate a module in evaluation mode (libtorch::evaluating), and take random numbers from a generator of its own",
+        now[i].name()));
+  }
+}
 
 summary_work::summary_work(summary_saver_options options, cadence period)
     : options_(std::move(options)), period_(period),

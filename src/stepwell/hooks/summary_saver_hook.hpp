@@ -100,22 +100,34 @@ template<class Projection>
   return {std::move(tag), std::move(projection)};
 }
 
-/// Writes images. The value is a tensor of the shape [height, width], [height, width, channels] or [count, height, width, channels]. Its
-/// elements are of type `std::uint8_t`, or of type `float` and from 0 to 1; floats below 0 or above 1 are clamped. The type of the value is
-/// `tensor`, `tensor_view`, or a supported tensor type of another library. At most `max_outputs` images of one value are written.
+/// The order of the dimensions of images: count, height, width, channels; or count, channels, height, width, as in LibTorch.
+enum class image_layout { nhwc, nchw };
+
+/// Options of `image`.
+struct image_options {
+  int max_outputs = 3;  ///< Most images of one value that are written.
+  image_layout layout = image_layout::nhwc;  ///< The order of the dimensions.
+  /// The float that is black: -1 for the images of a `tanh`. Lower floats are black, too. Not used for `std::uint8_t`.
+  float black = 0;
+  float white = 1;  ///< The float that is white. Greater floats are white, too.
+};
+
+/// Writes images. The value is a tensor of the shape [height, width], [height, width, channels] or [count, height, width, channels], or with
+/// the channels before the height. Its elements are of type `std::uint8_t`, or of type `float`; see `image_options`. The type of the value is
+/// `tensor`, `tensor_view`, or a supported tensor type of another library.
 template<class Projection>
 struct image_op {
   std::string tag;
   Projection projection;
-  int max_outputs = 3;
+  image_options options = {};
 
   void write(writer& out, const auto& value, std::int64_t step) const {
     using value_type = std::remove_cvref_t<decltype(value)>;
     if constexpr (lazy_tensor<value_type>) {
       const auto pixels = stepwell::detail::evaluated(value);
-      write_images(out, tag, pixels.view(), max_outputs, step);
+      write_images(out, tag, pixels.view(), options, step);
     } else if constexpr (stepwell::detail::may_be_image<value_type>) {
-      write_images(out, tag, stepwell::view_of(value), max_outputs, step);
+      write_images(out, tag, stepwell::view_of(value), options, step);
     } else {
       static_assert(sizeof(value) == 0,
                     "stepwell: an image is a tensor [height,width], [height,width,channels] or [count,height,width,channels] of "
@@ -124,12 +136,12 @@ struct image_op {
   }
 };
 template<class Projection>
-[[nodiscard]] image_op<Projection> image(std::string tag, Projection projection, int max_outputs = 3) {
-  return {std::move(tag), std::move(projection), max_outputs};
+[[nodiscard]] image_op<Projection> image(std::string tag, Projection projection, image_options options = {}) {
+  return {std::move(tag), std::move(projection), options};
 }
 /// Writes `images`.
-/// @errors `invalid_argument_error` if the tensor is not an image; the message describes the tensor.
-void write_images(writer& out, const std::string& tag, const tensor_view& images, int max_outputs, std::int64_t step);
+/// @errors `invalid_argument_error` if the tensor is not an image, or if `black` is not below `white`; the message describes the tensor.
+void write_images(writer& out, const std::string& tag, const tensor_view& images, const image_options& options, std::int64_t step);
 
 /// Writes text in Markdown.
 template<class Projection>
@@ -176,12 +188,26 @@ struct summary_saver_options {
   /// which must be copyable (`can_keep_result`). References and views in the result must be valid until the close. Not available in
   /// sessions over graphs of TensorFlow.
   bool at_end = false;
+  /// If true, the hook throws `failed_precondition_error` if a variable of the model changes while the values are read, for example because a
+  /// projection runs a module in training mode. A resumed run would otherwise differ. Costs two checksums of all variables for each summary.
+  bool check_variables = false;
   /// The hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written once, when the session begins. If the hook has
   /// only metric writers and no event file, they are not written.
   std::optional<format::hparam_map> hparams = std::nullopt;
 };
 
 namespace detail {
+
+/// Notices that variables change.
+class variable_check {
+public:
+  explicit variable_check(const variable_list& variables);
+  /// @errors `failed_precondition_error` that names the first variable that has changed since the construction.
+  void throw_if_changed(const variable_list& now) const;
+
+private:
+  std::vector<std::uint32_t> checksums_;
+};
 
 /// The period and the writers of a summary_saver_hook.
 class summary_work {
@@ -195,6 +221,7 @@ public:
 
   [[nodiscard]] cadence period() const noexcept { return period_; }
   [[nodiscard]] bool at_end() const noexcept { return options_.at_end; }
+  [[nodiscard]] bool check_variables() const noexcept { return options_.check_variables; }
   /// Returns the event writer. Null if only metrics are written.
   /// @pre `begin` was called.
   [[nodiscard]] summary::writer* writer() noexcept { return options_.writer.get(); }
@@ -264,7 +291,7 @@ public:
 
   void after_run(auto& context, const auto& values) {
     if (is_due_ || keeps_last_) [[unlikely]] {
-      const bool has_written = is_due_ && write(context, context.global_step(), values);
+      const bool has_written = is_due_ && checked(context, [&] { return write(context, context.global_step(), values); });
       last_ = nullptr;
       if (keeps_last_ && !has_written) { keep(context, values); }
     }
@@ -280,6 +307,17 @@ public:
 private:
   auto wanted() const {
     return std::apply([](const Ops&... op) { return stepwell::fetch(op.projection...); }, ops_);
+  }
+
+  /// Calls `action`, and throws if it changes a variable and checks are on.
+  template<class Action>
+  bool checked(auto& context, Action action) {
+    if (!work_->check_variables()) { return action(); }
+    auto& raw = context.raw_session();
+    const detail::variable_check check(raw.variables());
+    const bool returned = action();
+    check.throw_if_changed(raw.variables());
+    return returned;
   }
 
   /// Keeps a copy of the outcome of a run, for `end`.

@@ -39,6 +39,7 @@ std::vector<named_option> options_of_events(const training_options& options) {
           {"save_summaries_steps", options.save_summaries_steps.enabled().has_value()},
           {"save_summaries_secs", options.save_summaries_secs.enabled().has_value()},
           {"save_summaries_at_end", options.save_summaries_at_end},
+          {"check_summaries", options.check_summaries},
           {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()}};
 }
 

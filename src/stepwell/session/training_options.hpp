@@ -124,6 +124,8 @@ struct training_options {
   /// Whether the close writes the summaries of the last step, if they were not due after it. Each run then copies the result of the step; see
   /// `summary_saver_options::at_end`. Needs a directory for event files.
   bool save_summaries_at_end = false;
+  /// Whether summaries check that reading their values changes no variable of the model; see `summary_saver_options::check_variables`.
+  bool check_summaries = false;
   /// Number of steps between two measurements of steps per second. Default: 100. Each measured rate is written to the event file and,
   /// within the limit of `log_every_secs`, logged. Needs a directory for event files; by default, nothing is measured without one.
   setting<std::int64_t> log_step_count_steps = {};

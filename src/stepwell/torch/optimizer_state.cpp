@@ -3,8 +3,10 @@
 // The state of LibTorch's optimisers as variables.
 #include "stepwell/base/error.hpp"
 #include "stepwell/torch/detail/copied_tensor.hpp"
+#include "stepwell/torch/schedule.hpp"
 #include "stepwell/torch/torch.hpp"
 
+#include <torch/csrc/jit/api/module.h>
 #include <torch/nn/module.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
@@ -19,6 +21,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +29,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell::libtorch {
 namespace {
@@ -243,20 +247,19 @@ variable_list variables_of(optim::Optimizer& optimizer, const optim::OptimizerOp
       "state yourself");
 }
 
-}  // namespace
-
-variable_list variables(optim::Optimizer& optimizer, const ::torch::nn::Module& module) {
-  std::map<const void*, std::string> names;
-  for (const auto& parameter : module.named_parameters()) {
-    names[parameter.value().unsafeGetTensorImpl()] = detail::path_of(parameter.key());
-  }
+/// Returns the state of all parameters. `names` has the name of each parameter.
+variable_list variables_with(optim::Optimizer& optimizer, const std::map<const void*, std::string>& names) {
   const bool is_lbfgs = dynamic_cast<optim::LBFGS*>(&optimizer) != nullptr;
   variable_list list;
-  for (auto& group : optimizer.param_groups()) {
-    for (const auto& parameter : group.params()) {
+  for (std::size_t number = 0; number < optimizer.param_groups().size(); ++number) {
+    auto& group = optimizer.param_groups()[number];
+    for (std::size_t i = 0; i < group.params().size(); ++i) {
+      const auto& parameter = group.params()[i];
       const auto named = names.find(parameter.unsafeGetTensorImpl());
       if (named == names.end()) {
-        throw invalid_argument_error("libtorch::variables: the optimiser has a parameter that does not belong to the module");
+        throw invalid_argument_error("libtorch::variables: parameter " + std::to_string(i) + " of group " + std::to_string(number) +
+                                     " of the optimiser, of shape " + to_string(shape_of(parameter)) +
+                                     ", has no name: it belongs to none of the given modules and tensors");
       }
       if (is_lbfgs) { continue; }
       for (const auto& variable : variables_of(optimizer, group.options(), parameter)) {
@@ -266,6 +269,53 @@ variable_list variables(optim::Optimizer& optimizer, const ::torch::nn::Module& 
     if (is_lbfgs) { list = lbfgs_variables(optimizer, group); }
   }
   return list;
+}
+
+}  // namespace
+
+named_parameters::named_parameters(const std::string& name, const ::torch::nn::Module& module) {
+  for (const auto& parameter : module.named_parameters()) {
+    tensors_.emplace_back(name + "/" + detail::path_of(parameter.key()), parameter.value());
+  }
+}
+
+named_parameters::named_parameters(const std::string& name, const ::torch::jit::Module& module) {
+  for (const auto& parameter : module.named_parameters()) {
+    tensors_.emplace_back(name + "/" + detail::path_of(parameter.name), parameter.value);
+  }
+}
+
+variable_list variables(optim::Optimizer& optimizer, const ::torch::nn::Module& module) {
+  std::map<const void*, std::string> names;
+  for (const auto& parameter : module.named_parameters()) {
+    names[parameter.value().unsafeGetTensorImpl()] = detail::path_of(parameter.key());
+  }
+  return variables_with(optimizer, names);
+}
+
+variable_list variables(optim::Optimizer& optimizer, std::initializer_list<named_parameters> parameters) {
+  std::map<const void*, std::string> names;
+  for (const auto& given : parameters) {
+    for (const auto& [name, tensor] : given.tensors()) { names[tensor.unsafeGetTensorImpl()] = name; }
+  }
+  return variables_with(optimizer, names);
+}
+
+learning_rate::learning_rate(optim::Optimizer& optimizer, std::vector<std::size_t> groups) : optimizer_(&optimizer), groups_(std::move(groups)) {
+  const auto count = optimizer.param_groups().size();
+  for (const auto group : groups_) {
+    if (group >= count) {
+      throw invalid_argument_error("libtorch::scheduled: the optimiser has " + std::to_string(count) + " parameter groups, so none has the number " +
+                                   std::to_string(group));
+    }
+  }
+}
+
+void learning_rate::operator()(double rate) const {
+  auto& all = optimizer_->param_groups();
+  for (const auto group : groups_) { all[group].options().set_lr(rate); }
+  if (!groups_.empty()) { return; }
+  for (auto& group : all) { group.options().set_lr(rate); }
 }
 
 }  // namespace stepwell::libtorch

@@ -63,7 +63,10 @@ c10::intrusive_ptr<c10d::TCPStore> connected(const std::string& host, int port, 
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(port);
   options.isServer = is_server;
-  options.waitWorkers = false;
+  // A client asks the server something before it opens its second connection. The thread of LibTorch 1.13 for that connection ends the process
+  // if the connection is reset, as one is that a killed process has not accepted.
+  options.waitWorkers = !is_server;
+  options.numWorkers = 1;
   options.timeout = limit;
   return c10::make_intrusive<c10d::TCPStore>(host, options);
 }

@@ -3,19 +3,40 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/torch/detail/copied_tensor.hpp"
+#include "stepwell/torch/detail/random_layers.hpp"
 
+#include <c10/core/ScalarType.h>
+#include <c10/core/Storage.h>
+#include <torch/csrc/jit/api/module.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace stepwell {
 namespace {
+
+/// Returns the dtype of an element type that only later versions of LibTorch have.
+dtype newer_dtype(std::string_view name) {
+  constexpr std::pair<std::string_view, dtype> known[] = {
+      {"UInt16", dtype::uint16},
+      {"UInt32", dtype::uint32},
+      {"UInt64", dtype::uint64},
+      {"Float8_e5m2", dtype::float8_e5m2},
+      {"Float8_e4m3fn", dtype::float8_e4m3fn},
+      {"Float8_e5m2fnuz", dtype::float8_e5m2fnuz},
+      {"Float8_e4m3fnuz", dtype::float8_e4m3fnuz},
+  };
+  const auto* const found = std::ranges::find(known, name, [](const auto& one) { return one.first; });
+  return found == std::end(known) ? dtype::invalid : found->second;
+}
 
 dtype dtype_of_elements(const at::Tensor& value) {
   switch (value.scalar_type()) {
@@ -31,7 +52,7 @@ dtype dtype_of_elements(const at::Tensor& value) {
     case at::kBFloat16: return dtype::bfloat16;
     case at::kComplexFloat: return dtype::complex64;
     case at::kComplexDouble: return dtype::complex128;
-    default: return dtype::invalid;
+    default: return newer_dtype(at::toString(value.scalar_type()));
   }
 }
 
@@ -69,6 +90,23 @@ std::shared_ptr<device_elements> tensor_adapter<at::Tensor>::on_device(const at:
       described(value), value.scalar_type(), [value] { return value; }, [value](const at::Tensor& copy) { value.copy_(copy); });
 }
 
+std::shared_ptr<const void> tensor_adapter<at::Tensor>::owner(const at::Tensor& value) {
+  return std::make_shared<const c10::Storage>(value.storage());  // not the tensor: its storage can be replaced, too
+}
+
+double tensor_adapter<at::Tensor>::number(const at::Tensor& value) {
+  if (!value.defined()) { refuse("is undefined, but a hook reads it as a number"); }
+  if (value.numel() != 1 || at::isComplexType(value.scalar_type())) {
+    refuse("of shape " + to_string(described(value).shape) + " and type " + at::toString(value.scalar_type()) +
+           " cannot be read as one number; give a function that returns its mean, or another number of it");
+  }
+  try {
+    return value.item().toDouble();
+  } catch (const c10::Error& failure) {
+    throw internal_error(std::string("could not read a number from a LibTorch tensor: ") + failure.what_without_backtrace());
+  }
+}
+
 namespace libtorch {
 
 std::string detail::path_of(std::string name) {
@@ -77,9 +115,17 @@ std::string detail::path_of(std::string name) {
 }
 
 variable_list variables(const ::torch::nn::Module& module) {
+  detail::warn_without_generator(module);
   variable_list list;
   for (const auto& parameter : module.named_parameters()) { list.emplace_back(detail::path_of(parameter.key()), parameter.value()); }
   for (const auto& buffer : module.named_buffers()) { list.push_back(variable_ref(detail::path_of(buffer.key()), buffer.value()).early()); }
+  return list;
+}
+
+variable_list variables(const ::torch::jit::Module& module) {
+  variable_list list;
+  for (const auto& parameter : module.named_parameters()) { list.push_back(variable_ref(detail::path_of(parameter.name), at::Tensor(parameter.value))); }
+  for (const auto& buffer : module.named_buffers()) { list.push_back(variable_ref(detail::path_of(buffer.name), at::Tensor(buffer.value)).early()); }
   return list;
 }
 

@@ -10,7 +10,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <initializer_list>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace torch::nn {
 class Module;
@@ -18,6 +22,9 @@ class Module;
 namespace torch::optim {
 class Optimizer;
 }  // namespace torch::optim
+namespace torch::jit {
+struct Module;
+}  // namespace torch::jit
 
 namespace stepwell {
 
@@ -36,6 +43,11 @@ struct tensor_adapter<at::Tensor> {
   /// for all other tensors. A copy waits for the current stream of the device.
   /// @errors A failure of a copy is an `internal_error`.
   static std::shared_ptr<device_elements> on_device(const at::Tensor& value);
+  /// Returns the storage of the elements. A snapshot keeps it, so a step may replace a listed tensor by another one at any time.
+  static std::shared_ptr<const void> owner(const at::Tensor& value);
+  /// Returns the element of a tensor with one element, from any device. Hooks read it only in runs after which they need it.
+  /// @errors `invalid_argument_error` for a tensor that is undefined, has another number of elements, or is complex.
+  static double number(const at::Tensor& value);
 };
 
 namespace libtorch {
@@ -44,7 +56,17 @@ namespace libtorch {
 /// running means, are `early()` (copied before the next step begins), because the forward pass changes them.
 /// @errors   `invalid_argument_error` like `tensor_adapter<at::Tensor>::view`, naming the variable.
 /// @lifetime Refers to the memory of the tensors: create the module and move it to its device and type before this call.
+///
+/// If the module contains a layer that draws random numbers in training mode, such as dropout, list `rng()`, too. A warning names such a layer if
+/// the module is listed twice in turn without a call of `rng()`.
 [[nodiscard]] variable_list variables(const ::torch::nn::Module& module);
+/// Like the function above, for a module that `torch::jit::load` returned.
+[[nodiscard]] variable_list variables(const ::torch::jit::Module& module);
+
+/// Returns the states of LibTorch's random generators: "cpu", and "cuda0", "cuda1", ... for each CUDA device. Dropout, `torch::randn` and other
+/// functions without a generator of their own draw from them. A resumed run then draws the numbers of an uninterrupted one. The variables of CUDA
+/// devices are optional.
+[[nodiscard]] variable_list rng();
 
 /// Returns the state of an optimiser. Each name begins with the name of a parameter of the module: "conv1/weight/exp_avg".
 ///
@@ -57,10 +79,28 @@ namespace libtorch {
 ///
 /// Options of the optimiser, such as the learning rate, are not included. LibTorch creates the state of an optimiser in the first step. If
 /// the state does not exist yet, this function creates the same state, so that the state can be restored before the first step.
-/// @errors   `invalid_argument_error` for a parameter that does not belong to the module, and for any other type of optimiser.
+/// @errors   `invalid_argument_error` for a parameter that does not belong to the module, which the message names by its place in the optimiser
+///           and its shape, and for any other type of optimiser.
 /// @lifetime The list refers to the memory of the tensors and to the optimiser. The optimiser must outlive the list.
 /// @cost     For LBFGS, each snapshot contains `history_size` old directions and steps, even while the optimiser has fewer.
 [[nodiscard]] variable_list variables(::torch::optim::Optimizer& optimizer, const ::torch::nn::Module& module);
+
+/// Parameters of an optimiser, and the name under which their state is saved.
+class named_parameters {
+public:
+  /// All parameters of a module. Their names begin with `name` and "/".
+  named_parameters(const std::string& name, const ::torch::nn::Module& module);
+  named_parameters(const std::string& name, const ::torch::jit::Module& module);
+  /// One tensor.
+  named_parameters(std::string name, at::Tensor parameter) : tensors_{{std::move(name), std::move(parameter)}} {}
+
+  [[nodiscard]] const std::vector<std::pair<std::string, at::Tensor>>& tensors() const noexcept { return tensors_; }
+
+private:
+  std::vector<std::pair<std::string, at::Tensor>> tensors_;
+};
+/// Like the function above, for an optimiser of several modules, or of tensors: `variables(optimizer, {{"encoder", *encoder}, {"scale", scale}})`.
+[[nodiscard]] variable_list variables(::torch::optim::Optimizer& optimizer, std::initializer_list<named_parameters> parameters);
 
 /// Waits at `fence` until a pending snapshot is copied, then calls `optimizer.step()`. If a step of the model changes the parameters only
 /// by this call, the snapshot for a due checkpoint is copied during the forward and the backward pass. For an optimiser with a closure,

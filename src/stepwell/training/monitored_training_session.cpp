@@ -89,6 +89,7 @@ std::shared_ptr<summary_work> default_summary_work(const training_options& optio
   return std::make_shared<summary_work>(summary_saver_options{.output_dir = options.summary_dir,
                                                               .events = event_options(options),
                                                               .at_end = options.save_summaries_at_end,
+                                                              .check_variables = options.check_summaries,
                                                               .hparams = options.hparams},
                                         *period);
 }

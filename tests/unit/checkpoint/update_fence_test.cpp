@@ -9,10 +9,29 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
 namespace sw = stepwell;
+
+namespace {
+
+/// A handle of numbers, as the tensors of LibTorch are.
+struct shared_numbers {
+  std::shared_ptr<std::vector<float>> numbers;
+};
+
+}  // namespace
+
+template<>
+struct sw::tensor_adapter<shared_numbers> {
+  static constexpr bool is_writable = true;
+  static constexpr bool is_borrowed = true;
+  static sw::tensor_view view(const shared_numbers& value) { return sw::view_of(*value.numbers); }
+  static std::shared_ptr<const void> owner(const shared_numbers& value) { return value.numbers; }
+};
 
 namespace {
 
@@ -144,4 +163,19 @@ TEST_CASE("early is a property of a reference, which copies and renamed referenc
   const sw::variable_ref layer("layer", std::vector<sw::variable_ref>{plain});
   CHECK(sw::variables({layer.early()}).front().is_early());
   CHECK_FALSE(sw::variables({layer}).front().is_early());
+}
+
+TEST_CASE("a tensor may be replaced before the fence: the copy holds its elements until the fence", "[checkpoint][fence]") {
+  for (const bool checks : {false, true}) {
+    shared_numbers hidden{std::make_shared<std::vector<float>>(2048, 1.0F)};
+    const std::weak_ptr replaced = hidden.numbers;
+    sw::update_fence fence;
+    fence.set_checks(checks);
+    const auto taken = sw::snapshot::capture(sw::snapshot_pool(0, 1).acquire(), sw::variables({{"hidden", hidden}}), 1, fence);
+    hidden.numbers = std::make_shared<std::vector<float>>(2048, 2.0F);
+    CHECK_FALSE(replaced.expired());
+    fence.wait();
+    CHECK(replaced.expired());
+    CHECK(holds(taken, "hidden", std::vector<float>(2048, 1.0F)));
+  }
 }

@@ -335,6 +335,67 @@ TEST_CASE("HOOK-SUM pictures and histograms may be tensors of ours, and views", 
   CHECK(std::get<sw::format::histogram_value>(tagged_in(directory.path(), "of_view")[0].second.value).max == 2);
 }
 
+TEST_CASE("an image may have its channels first, and floats of any range", "[hooks][summary_saver]") {
+  struct painter {
+    sw::tensor first{sw::dtype::float32, {2, 3, 2, 1}};  // two images, three channels, two rows, one column
+    sw::tensor last{sw::dtype::float32, {2, 2, 1, 3}};
+    float step() { return 1; }
+    sw::variable_list variables() { return sw::variables({{"first", first}}); }
+  };
+  const temporary_directory directory;
+  painter model;
+  for (std::size_t image = 0; image < 2; ++image) {
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      for (std::size_t row = 0; row < 2; ++row) {
+        const auto value = static_cast<float>(image * 6 + channel * 2 + row) / 12;
+        model.first.as<float>()[(image * 3 + channel) * 2 + row] = value * 2 - 1;
+        model.last.as<float>()[(image * 2 + row) * 3 + channel] = value;
+      }
+    }
+  }
+  sw::monitored_session session(
+      model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path()},
+                                    sw::summary::image("first", &painter::first, {.layout = sw::summary::image_layout::nchw, .black = -1}),
+                                    sw::summary::image("last", &painter::last)});
+  session.run();
+  session.close();
+  for (const auto* const image : {"/0/image", "/1/image"}) {
+    const auto encoded = [&](const std::string& tag) {
+      return std::get<sw::format::image_value>(tagged_in(directory.path(), tag + image).at(0).second.value).encoded;
+    };
+    CHECK(encoded("first") == encoded("last"));
+  }
+}
+
+TEST_CASE("an image whose black is not below its white is refused", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  rich_model model;
+  sw::monitored_session session(model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path()},
+                                                              sw::summary::image("picture", &rich_model::picture, {.black = 1})});
+  CHECK_THROWS_AS(session.run(), sw::invalid_argument_error);
+}
+
+TEST_CASE("a summary that changes a variable is an error that names the variable, if the check is on", "[hooks][summary_saver]") {
+  struct noisy {
+    float weight = 1;
+    std::shared_ptr<float> mean = std::make_shared<float>(0.0F);
+    float step() { return weight; }
+    sw::variable_list variables() { return sw::variables({{"weight", weight}, {"mean", *mean}}); }
+  };
+  const auto changes = [](const noisy& model) { return *model.mean += 1; };
+  const temporary_directory directory;
+  noisy model;
+  const auto run = [&](bool check, auto projection) {
+    auto session = sw::monitored_training_session(model, {.save_summaries_steps = 1, .check_summaries = check, .summary_dir = directory.path()},
+                                                  sw::summaries(sw::summary::scalar("mean", projection)));
+    session.run();
+    session.close();
+  };
+  CHECK_NOTHROW(run(false, changes));
+  CHECK_NOTHROW(run(true, [](const noisy& now) { return *now.mean; }));
+  CHECK_THROWS_WITH(run(true, changes), ContainsSubstring("the variable \"mean\" changed"));
+}
+
 TEST_CASE("HOOK-SUM an image of strings is refused with its type", "[hooks][summary_saver]") {
   struct writer_model {
     sw::tensor words{sw::dtype::string, {2, 2}};

@@ -7,6 +7,7 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/group/engine.hpp>
 #include <stepwell/group/group.hpp>
+#include <stepwell/torch/replicas.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -117,4 +118,30 @@ TEST_CASE("a bucket rejects parameters that a group cannot sum in place", "[torc
   CHECK_THROWS_AS(sw::libtorch::bucket({torch::Tensor()}), sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::libtorch::bucket({torch::zeros({2}, torch::TensorOptions().device(torch::kMeta)).requires_grad_()}),
                   sw::invalid_argument_error);
+}
+
+TEST_CASE("buffers of a module are averaged over the processes by choice", "[torch][group]") {
+  int sums = 0;
+  sw::group pair(std::make_unique<twin_engine>(sums));
+  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}, .limit = {}}, {});
+  torch::nn::Sequential model(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4));
+  model->forward(torch::randn({8, 3}));
+  std::vector<torch::Tensor> before;
+  for (const auto& one : model->buffers()) { before.push_back(one.clone()); }
+  sw::libtorch::average_buffers(*model, pair);  // the other process has the same buffers
+  CHECK(sums == 1);
+  for (std::size_t i = 0; i < before.size(); ++i) { CHECK(torch::equal(model->buffers()[i], before[i])); }
+  sw::libtorch::broadcast_buffers(*model, pair);
+  CHECK(sums == 1);
+}
+
+TEST_CASE("random numbers of a process follow from the seed, its rank and the step", "[torch][group]") {
+  const auto drawn = [](std::uint64_t seed, int rank, std::int64_t step) {
+    sw::libtorch::seed_generators(seed, rank, step);
+    return torch::rand({4});
+  };
+  CHECK(torch::equal(drawn(1, 2, 3), drawn(1, 2, 3)));
+  CHECK_FALSE(torch::equal(drawn(1, 2, 3), drawn(2, 2, 3)));
+  CHECK_FALSE(torch::equal(drawn(1, 2, 3), drawn(1, 3, 3)));
+  CHECK_FALSE(torch::equal(drawn(1, 2, 3), drawn(1, 2, 4)));
 }

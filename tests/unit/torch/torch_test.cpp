@@ -242,6 +242,35 @@ TEST_CASE("a snapshot with a fence is copied during the forward and backward pas
   CHECK(after == trained_to(false, before));
 }
 
+TEST_CASE("a listed tensor may be replaced before the fence: the checkpoint has the previous one", "[torch][fence]") {
+  auto hidden = torch::full({2048}, 1.0F);
+  sw::update_fence fence;
+  fence.set_checks(true);
+  const auto taken = sw::snapshot::capture(*sw::snapshot_pool(0, 1).try_acquire(), sw::variables({{"hidden", hidden}}), 0, fence);
+  hidden = torch::full({2048}, 2.0F);
+  const auto reused = torch::full({2048}, 3.0F);  // would get the memory of the previous tensor, if it were free
+  fence.wait();
+  const auto* const first = reinterpret_cast<const float*>(taken.find("hidden")->bytes.data());
+  CHECK(std::vector<float>(first, first + 2048) == std::vector<float>(2048, 1.0F));
+}
+
+TEST_CASE("tensors of all element types that a checkpoint has are variables", "[torch]") {
+  const std::map<std::string, sw::dtype> newer = {{"UInt16", sw::dtype::uint16},
+                                                  {"UInt32", sw::dtype::uint32},
+                                                  {"UInt64", sw::dtype::uint64},
+                                                  {"Float8_e5m2", sw::dtype::float8_e5m2},
+                                                  {"Float8_e4m3fn", sw::dtype::float8_e4m3fn}};
+  int found = 0;
+  for (int i = 0; i < static_cast<int>(at::ScalarType::NumOptions); ++i) {
+    const auto type = static_cast<at::ScalarType>(i);
+    const auto known = newer.find(at::toString(type));
+    if (known == newer.end()) { continue; }
+    CHECK(sw::variable_ref("tensor", torch::empty({2}, type)).dtype() == known->second);
+    ++found;
+  }
+  CHECK(found == (TORCH_VERSION_MAJOR >= 2 ? 5 : 0));
+}
+
 TEST_CASE("momentum with dampening is restored as none where there was none yet", "[torch]") {
   const auto options = torch::optim::SGDOptions(0.1).momentum(0.9).dampening(0.5);
   auto network = small_network();

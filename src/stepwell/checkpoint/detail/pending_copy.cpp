@@ -5,17 +5,21 @@
 #include "stepwell/kernel/detail/stream_copy.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stepwell::detail {
 
 void pending_copy::clear(bool checks) noexcept {
   variables_.clear();
   pieces_.clear();
+  owners_.clear();
   checks_ = checks;
   next_ = copied_ = 0;
 }
 
-void pending_copy::add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to) {
+void pending_copy::add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to,
+                       std::shared_ptr<const void> owner) {
+  if (owner) { owners_.push_back(std::move(owner)); }
   if (checks_) { variables_.push_back({std::string(name), from.data(), to.data(), from.size(), kernel::crc32c(from)}); }
   for (std::size_t begin = 0; begin < from.size(); begin += piece_size) {
     pieces_.push_back({from.data() + begin, to.data() + begin, std::min(piece_size, from.size() - begin)});

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -16,8 +17,8 @@
 namespace stepwell::detail {
 
 /// Pieces of memory to copy. Each thread that calls `complete` copies pieces until none is left, so that the copy needs no thread of its own.
-/// @lifetime The memory must stay valid, and the sources unchanged, until `complete` or `cancel` has returned.
-/// @threads  `add` and `clear` may be called only while no other thread uses the object. The other functions may be called on any thread.
+/// @lifetime The memory must stay valid, and the sources unchanged, until `complete` or `cancel` has returned. Sources with an owner stay valid.
+/// @threads  `add`, `clear` and `release_owners` may be called only while no other thread uses the object. The other functions may be called on any thread.
 class pending_copy {
 public:
   /// Size of the pieces of one variable: short enough that a waiting thread gets a part of a large variable.
@@ -25,8 +26,10 @@ public:
 
   /// Removes all variables. `checks`: the checksum of each source is computed when it is added, and compared later.
   void clear(bool checks) noexcept;
-  /// Adds a variable. @pre Both spans have the same size.
-  void add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to);
+  /// Adds a variable. `owner` keeps `from` in memory; null: the caller does. @pre Both spans have the same size.
+  void add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to, std::shared_ptr<const void> owner = nullptr);
+  /// Releases the owners. `changed_source` may not be called afterwards. @pre `complete` or `cancel` has returned.
+  void release_owners() noexcept { owners_.clear(); }
 
   /// Copies pieces until none is left, and blocks until all pieces of other threads are copied.
   void complete() noexcept;
@@ -58,6 +61,7 @@ private:
 
   std::vector<variable> variables_;  // empty without checks
   std::vector<piece> pieces_;
+  std::vector<std::shared_ptr<const void>> owners_;
   bool checks_ = false;
   std::mutex mutex_;  // guards the members below; held between pieces only
   std::condition_variable done_;

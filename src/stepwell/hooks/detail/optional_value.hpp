@@ -60,6 +60,8 @@ template<class Value>
     return static_cast<double>(value);
   } else if constexpr (number_like<Value>) {
     return static_cast<double>(static_cast<float>(value));
+  } else if constexpr (requires { tensor_adapter<Value>::number(value); }) {
+    return tensor_adapter<Value>::number(value);
   } else {
     static_assert(adapted_tensor<Value>,
                   "stepwell: this value must be a number, a tensor with one element, or a std::optional of one of these; if it is complex "

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A dataset of LibTorch as a dataset of stepwell, which has an order that can be continued.
+#pragma once
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/data/shuffled_batches.hpp"
+
+#include <c10/util/ArrayRef.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace stepwell::libtorch {
+
+/// The examples of a dataset of LibTorch, with its transforms and its collation. Its own sampler and data loader are not used:
+///
+///     auto numbers = torch::data::datasets::MNIST("data").map(torch::data::transforms::Stack<>());
+///     auto batches = sw::data::shuffled_batches(sw::libtorch::examples(std::move(numbers)), {.batch_size = 64});
+///     for (const auto& step : session.steps(batches)) {}
+///
+/// `data::prefetch` over such a source makes the batches ahead on another thread. A transform that draws random numbers from LibTorch's default
+/// generator gives other batches in a resumed run; draw them in the step, or from the index of the example.
+/// @threads A dataset is used by one thread at a time.
+template<class Dataset>
+class examples {
+public:
+  /// @errors `invalid_argument_error` if the dataset does not know its size.
+  explicit examples(Dataset dataset) : dataset_(std::make_unique<Dataset>(std::move(dataset))) {
+    if (!dataset_->size()) {
+      throw invalid_argument_error("libtorch::examples: the dataset does not know its size, so its examples have no seekable order");
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const { return *dataset_->size(); }
+  [[nodiscard]] auto batch(data::example_indices indices) const {
+    const std::vector<std::size_t> numbers(indices.begin(), indices.end());
+    return dataset_->get_batch(c10::ArrayRef<std::size_t>(numbers));
+  }
+
+private:
+  std::unique_ptr<Dataset> dataset_;  // `get_batch` is not const
+};
+
+}  // namespace stepwell::libtorch

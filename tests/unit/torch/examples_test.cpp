@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "torch_and_catch.hpp"
+
+#include <stepwell/torch/examples.hpp>
+
+#include <stepwell/base/error.hpp>
+#include <stepwell/data/prefetch.hpp>
+#include <stepwell/model/model_session.hpp>
+#include <stepwell/torch/schedule.hpp>
+#include <stepwell/torch/torch.hpp>
+
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+
+namespace {
+
+/// 10 examples: the number i, and i % 2.
+struct numbers : torch::data::datasets::Dataset<numbers> {
+  torch::data::Example<> get(std::size_t index) override {
+    return {torch::tensor(static_cast<float>(index)), torch::tensor(static_cast<std::int64_t>(index % 2))};
+  }
+  [[nodiscard]] decltype(std::declval<torch::data::datasets::MNIST>().size()) size() const override { return 10; }
+};
+
+auto batches_of(std::uint64_t seed) {
+  return sw::data::shuffled_batches(sw::libtorch::examples(numbers().map(torch::data::transforms::Stack<>())), {.batch_size = 4, .seed = seed});
+}
+
+std::vector<float> values_in(const torch::data::Example<>& batch) {
+  return {batch.data.data_ptr<float>(), batch.data.data_ptr<float>() + batch.data.numel()};
+}
+
+torch::nn::Linear linear(int in, int out) { return torch::nn::Linear(in, out); }
+
+}  // namespace
+
+TEST_CASE("a dataset of LibTorch has a seekable order, with its transforms and its collation", "[torch][data]") {
+  auto batches = batches_of(3);
+  static_assert(sw::data::seekable_source<decltype(batches)> && sw::data::epoch_source<decltype(batches)>);
+  std::vector<std::vector<float>> seen;
+  for (int i = 0; i < 3; ++i) {
+    seen.push_back(values_in(*batches.peek()));
+    CHECK(batches.peek()->target[0].item<std::int64_t>() == static_cast<std::int64_t>(seen.back()[0]) % 2);
+    batches.advance();
+  }
+  CHECK(seen[0].size() == 4);
+  CHECK(seen[2].size() == 2);
+  auto ahead = sw::data::prefetch(batches_of(3));
+  ahead.seek(4);
+  CHECK(values_in(*ahead.peek()) == seen[1]);
+}
+
+TEST_CASE("the learning rate of an optimiser follows a schedule, also of some of its groups", "[torch]") {
+  auto layer = linear(3, 2);
+  torch::optim::SGD optimizer(std::vector<torch::optim::OptimizerParamGroup>{{{layer->weight}}, {{layer->bias}}}, torch::optim::SGDOptions(1));
+  const auto rates = [&] { return std::vector<double>{optimizer.param_groups()[0].options().get_lr(), optimizer.param_groups()[1].options().get_lr()}; };
+  struct stepping {
+    int count = 0;
+    int step() { return ++count; }
+    sw::variable_list variables() { return sw::variables({{"count", count}}); }
+  } model;
+  const auto halves = [](std::int64_t step) { return 1.0 / static_cast<double>(step + 1); };
+  {
+    sw::monitored_session session(model, sw::libtorch::scheduled(optimizer, halves));
+    session.run();
+    session.run();
+    CHECK(rates() == std::vector<double>{0.5, 0.5});
+  }
+  {
+    sw::monitored_session session(model, sw::libtorch::scheduled(optimizer, [](std::int64_t) { return 7.0; }, {1}));
+    session.run();
+    CHECK(rates() == std::vector<double>{0.5, 7.0});
+  }
+  CHECK_THROWS_WITH(sw::libtorch::scheduled(optimizer, halves, {2}), ContainsSubstring("2 parameter groups") && ContainsSubstring("number 2"));
+}
+
+TEST_CASE("an optimiser may train several modules and tensors, which give its state their names", "[torch]") {
+  auto encoder = linear(3, 2);
+  auto decoder = linear(2, 3);
+  auto scale = torch::ones({1}).requires_grad_();
+  auto parameters = encoder->parameters();
+  for (const auto& more : decoder->parameters()) { parameters.push_back(more); }
+  parameters.push_back(scale);
+  torch::optim::Adam optimizer(parameters);
+  const auto list = sw::libtorch::variables(optimizer, {{"encoder", *encoder}, {"decoder", *decoder}, {"scale", scale}});
+  std::vector<std::string> names;
+  for (const auto& one : list) { names.push_back(one.name()); }
+  CHECK(names.front() == "encoder/weight/step");
+  CHECK(names.back() == "scale/exp_avg_sq");
+  CHECK(names.size() == 15);
+  CHECK_THROWS_WITH(sw::libtorch::variables(optimizer, {{"encoder", *encoder}, {"scale", scale}}),
+                    ContainsSubstring("parameter 2 of group 0") && ContainsSubstring("[3,2]"));
+}
+
+TEST_CASE("the parameters of a module that was loaded from TorchScript are variables", "[torch]") {
+  torch::jit::Module module("scaled");
+  module.register_parameter("weight", torch::ones({3}), false);
+  module.register_buffer("mean", torch::zeros({3}));
+  std::stringstream file;
+  module.save(file);
+  auto loaded = torch::jit::load(file);
+  const auto list = sw::libtorch::variables(loaded);
+  REQUIRE(list.size() == 2);
+  CHECK(list[0].name() == "weight");
+  CHECK(list[1].is_early());
+  CHECK(list[0].bytes().data() == loaded.attr("weight").toTensor().data_ptr());
+}
