@@ -27,14 +27,16 @@ picture_shape shape_of(const std::string& tag, const tensor_view& images, image_
   if (s.size() == 2) { s.insert(layout == image_layout::nchw ? s.begin() : s.end(), 1); }
   if (s.size() == 3) { s.insert(s.begin(), 1); }
   picture_shape shape;
-  if (s.size() == 4) { shape = layout == image_layout::nchw ? picture_shape{s[0], s[2], s[3], s[1]} : picture_shape{s[0], s[1], s[2], s[3]}; }
+  if (s.size() == 4) {
+    shape = layout == image_layout::nchw ? picture_shape{s[0], s[2], s[3], s[1]} : picture_shape{s[0], s[1], s[2], s[3]};
+  }
   const bool is_picture = shape.height > 0 && shape.width > 0 && shape.channels >= 1 && shape.channels <= 4;
   if (is_picture && (images.dtype == dtype::uint8 || images.dtype == dtype::float32)) { return shape; }
-  throw invalid_argument_error(
-      fmt::format("summary \"{}\": an image is {} of uint8 or float, with 1 to 4 channels; this is {} {}", tag,
-                  layout == image_layout::nchw ? "[height,width], [channels,height,width] or [count,channels,height,width]"
+  throw invalid_argument_error(fmt::format("summary \"{}\": an image is {} of uint8 or float, with 1 to 4 channels; this is {} {}", tag,
+                                           layout == image_layout::nchw
+                                               ? "[height,width], [channels,height,width] or [count,channels,height,width]"
                                                : "[height,width], [height,width,channels] or [count,height,width,channels]",
-                  to_string(images.dtype), to_string(images.shape)));
+                                           to_string(images.dtype), to_string(images.shape)));
 }
 
 std::uint8_t as_byte(float value, const image_options& options) {
@@ -93,7 +95,8 @@ void write_histogram(writer& out, const std::string& tag, const lazy_view& value
 
 void write_images(writer& out, const std::string& tag, const tensor_view& images, const image_options& options, std::int64_t step) {
   if (!(options.black < options.white)) {
-    throw invalid_argument_error(fmt::format("summary \"{}\": black is {}, and white is {}; black must be below white", tag, options.black, options.white));
+    throw invalid_argument_error(
+        fmt::format("summary \"{}\": black is {}, and white is {}; black must be below white", tag, options.black, options.white));
   }
   const auto shape = shape_of(tag, images, options.layout);
   const auto size = static_cast<std::size_t>(shape.height * shape.width * shape.channels);

@@ -105,7 +105,7 @@ enum class image_layout { nhwc, nchw };
 
 /// Options of `image`.
 struct image_options {
-  int max_outputs = 3;  ///< Most images of one value that are written.
+  int max_outputs = 3;                       ///< Most images of one value that are written.
   image_layout layout = image_layout::nhwc;  ///< The order of the dimensions.
   /// The float that is black: -1 for the images of a `tanh`. Lower floats are black, too. Not used for `std::uint8_t`.
   float black = 0;

@@ -301,12 +301,13 @@ variable_list variables(optim::Optimizer& optimizer, std::initializer_list<named
   return variables_with(optimizer, names);
 }
 
-learning_rate::learning_rate(optim::Optimizer& optimizer, std::vector<std::size_t> groups) : optimizer_(&optimizer), groups_(std::move(groups)) {
+learning_rate::learning_rate(optim::Optimizer& optimizer, std::vector<std::size_t> groups)
+    : optimizer_(&optimizer), groups_(std::move(groups)) {
   const auto count = optimizer.param_groups().size();
   for (const auto group : groups_) {
     if (group >= count) {
-      throw invalid_argument_error("libtorch::scheduled: the optimiser has " + std::to_string(count) + " parameter groups, so none has the number " +
-                                   std::to_string(group));
+      throw invalid_argument_error("libtorch::scheduled: the optimiser has " + std::to_string(count) +
+                                   " parameter groups, so none has the number " + std::to_string(group));
     }
   }
 }

@@ -124,8 +124,12 @@ variable_list variables(const ::torch::nn::Module& module) {
 
 variable_list variables(const ::torch::jit::Module& module) {
   variable_list list;
-  for (const auto& parameter : module.named_parameters()) { list.push_back(variable_ref(detail::path_of(parameter.name), at::Tensor(parameter.value))); }
-  for (const auto& buffer : module.named_buffers()) { list.push_back(variable_ref(detail::path_of(buffer.name), at::Tensor(buffer.value)).early()); }
+  for (const auto& parameter : module.named_parameters()) {
+    list.push_back(variable_ref(detail::path_of(parameter.name), at::Tensor(parameter.value)));
+  }
+  for (const auto& buffer : module.named_buffers()) {
+    list.push_back(variable_ref(detail::path_of(buffer.name), at::Tensor(buffer.value)).early());
+  }
   return list;
 }
 

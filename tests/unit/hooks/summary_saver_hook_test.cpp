@@ -386,8 +386,9 @@ TEST_CASE("a summary that changes a variable is an error that names the variable
   const temporary_directory directory;
   noisy model;
   const auto run = [&](bool check, auto projection) {
-    auto session = sw::monitored_training_session(model, {.save_summaries_steps = 1, .check_summaries = check, .summary_dir = directory.path()},
-                                                  sw::summaries(sw::summary::scalar("mean", projection)));
+    auto session =
+        sw::monitored_training_session(model, {.save_summaries_steps = 1, .check_summaries = check, .summary_dir = directory.path()},
+                                       sw::summaries(sw::summary::scalar("mean", projection)));
     session.run();
     session.close();
   };

@@ -137,8 +137,9 @@ TEST_CASE("a summary that runs a module in training mode is found by the check o
   const sw::test::temporary_directory directory;
   const auto run = [&](auto projection) {
     trainee model;
-    auto session = sw::monitored_training_session(
-        model, {.save_summaries_steps = 1, .check_summaries = true, .summary_dir = directory.path()}, sw::summaries(sw::summary::scalar("mean", projection)));
+    auto session =
+        sw::monitored_training_session(model, {.save_summaries_steps = 1, .check_summaries = true, .summary_dir = directory.path()},
+                                       sw::summaries(sw::summary::scalar("mean", projection)));
     session.run();
     session.close();
   };
@@ -153,10 +154,11 @@ TEST_CASE("a summary that runs a module in training mode is found by the check o
 TEST_CASE("a tensor with one element is a number for every hook", "[torch]") {
   const sw::test::temporary_directory directory;
   trainee model;
-  auto plateau = sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 1}, .every_n_steps = 1}, &trainee::rate, &trainee::result::loss};
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_summaries_steps = 1}, sw::summaries(sw::summary::scalar("loss", &trainee::result::loss)),
-      std::move(plateau), sw::early_stopping_hook{{.patience = 50}, &trainee::result::loss});
+  auto plateau =
+      sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 1}, .every_n_steps = 1}, &trainee::rate, &trainee::result::loss};
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_summaries_steps = 1},
+                                                sw::summaries(sw::summary::scalar("loss", &trainee::result::loss)), std::move(plateau),
+                                                sw::early_stopping_hook{{.patience = 50}, &trainee::result::loss});
   const auto last = session.run().loss;
   session.close();
   CHECK(sw::test::scalars_in(directory.path(), "loss").at(1) == last.item<float>());

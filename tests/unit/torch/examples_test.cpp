@@ -32,7 +32,8 @@ struct numbers : torch::data::datasets::Dataset<numbers> {
 };
 
 auto batches_of(std::uint64_t seed) {
-  return sw::data::shuffled_batches(sw::libtorch::examples(numbers().map(torch::data::transforms::Stack<>())), {.batch_size = 4, .seed = seed});
+  return sw::data::shuffled_batches(sw::libtorch::examples(numbers().map(torch::data::transforms::Stack<>())),
+                                    {.batch_size = 4, .seed = seed});
 }
 
 std::vector<float> values_in(const torch::data::Example<>& batch) {
@@ -61,8 +62,11 @@ TEST_CASE("a dataset of LibTorch has a seekable order, with its transforms and i
 
 TEST_CASE("the learning rate of an optimiser follows a schedule, also of some of its groups", "[torch]") {
   auto layer = linear(3, 2);
-  torch::optim::SGD optimizer(std::vector<torch::optim::OptimizerParamGroup>{{{layer->weight}}, {{layer->bias}}}, torch::optim::SGDOptions(1));
-  const auto rates = [&] { return std::vector<double>{optimizer.param_groups()[0].options().get_lr(), optimizer.param_groups()[1].options().get_lr()}; };
+  torch::optim::SGD optimizer(std::vector<torch::optim::OptimizerParamGroup>{{{layer->weight}}, {{layer->bias}}},
+                              torch::optim::SGDOptions(1));
+  const auto rates = [&] {
+    return std::vector<double>{optimizer.param_groups()[0].options().get_lr(), optimizer.param_groups()[1].options().get_lr()};
+  };
   struct stepping {
     int count = 0;
     int step() { return ++count; }
@@ -80,7 +84,8 @@ TEST_CASE("the learning rate of an optimiser follows a schedule, also of some of
     session.run();
     CHECK(rates() == std::vector<double>{0.5, 7.0});
   }
-  CHECK_THROWS_WITH(sw::libtorch::scheduled(optimizer, halves, {2}), ContainsSubstring("2 parameter groups") && ContainsSubstring("number 2"));
+  CHECK_THROWS_WITH(sw::libtorch::scheduled(optimizer, halves, {2}),
+                    ContainsSubstring("2 parameter groups") && ContainsSubstring("number 2"));
 }
 
 TEST_CASE("an optimiser may train several modules and tensors, which give its state their names", "[torch]") {

@@ -17,8 +17,7 @@ void pending_copy::clear(bool checks) noexcept {
   next_ = copied_ = 0;
 }
 
-void pending_copy::add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to,
-                       std::shared_ptr<const void> owner) {
+void pending_copy::add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to, std::shared_ptr<const void> owner) {
   if (owner) { owners_.push_back(std::move(owner)); }
   if (checks_) { variables_.push_back({std::string(name), from.data(), to.data(), from.size(), kernel::crc32c(from)}); }
   for (std::size_t begin = 0; begin < from.size(); begin += piece_size) {
