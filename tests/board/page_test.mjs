@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page in chromium, against the mock server. Pictures of the page are left in the folder STEPWELL_PICTURES, if it is set.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { cpus, loadavg } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { Browser } from './browser.mjs';
+import { hostileTags, scenes } from './scenes.mjs';
+
+/** @type {Browser} */
+let browser;
+before(async () => (browser = await Browser.start()));
+after(() => browser.stop());
+
+const axe = readFileSync(process.env.STEPWELL_AXE ?? 'build/board/node_modules/axe-core/axe.min.js', 'utf8');
+
+/** A test that opens a scene in a new tab. At its end, the page must have reported no problem and asked no other server. */
+function inScene(name, scene, work, { size = {}, fragment, expected = [], media = {} } = {}) {
+  test(name, { timeout: 300_000 }, async () => {
+    const mock = await scenes[scene]();
+    const tab = await browser.tab(size);
+    const alive = setInterval(() => mock.session && mock.sendState(), 1000);
+    try {
+      await tab.media(media);
+      await tab.open(mock.address + (fragment ?? `#token=${mock.token}`));
+      await work(tab, mock);
+      const unexpected = tab.problems.filter((text) => !expected.some((pattern) => pattern.test(text)));
+      assert.deepEqual(unexpected, []);
+      const foreign = tab.requested.filter((url) => ![mock.address, 'blob:', 'data:', 'about:'].some((start) => url.startsWith(start)));
+      assert.deepEqual(foreign, []);
+    } finally {
+      clearInterval(alive);
+      await tab.close();
+      await mock.close();
+    }
+  });
+}
+
+const picture = (tab, name) => (process.env.STEPWELL_PICTURES ? tab.picture(join(process.env.STEPWELL_PICTURES, name)) : undefined);
+const loaded = (tab) =>
+  tab.until(`[...curves.charts.values()].some((chart) => chart.plot && chart.drawn.some((one) => one.curve.count > 0))`);
+const chartOf = (tag) => `curves.charts.get(${JSON.stringify(tag)})`;
+const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+
+/** Returns the severe findings of axe as text. */
+async function severeFindings(tab) {
+  await tab.evaluate(`${axe}; undefined`);
+  return tab.evaluate(`axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations
+    .filter((one) => ['serious', 'critical'].includes(one.impact))
+    .map((one) => one.id + ': ' + one.nodes.map((node) => node.target + ' ' + node.failureSummary).join('; ').slice(0, 800)))`);
+}
+
+inScene(
+  'curves appear, and grow with the training',
+  'training',
+  async (tab, mock) => {
+    await loaded(tab);
+    await tab.until(`document.querySelectorAll('.chart').length === 5`);
+    await tab.until(`document.querySelector('#state').innerText === 'Running'`);
+    assert.match(await tab.text('#tiles'), /6,200/);
+    mock.grow(7);
+    await tab.until(`${chartOf('loss')}.drawn[0].data.x.at(-1) === 6207`);
+    await tab.until(`document.querySelector('#tiles').innerText.includes('6,207')`);
+    await picture(tab, 'board-light.png');
+  },
+  { size: { height: 860 } },
+);
+
+inScene('a reload and a late visitor show the whole history', 'training', async (tab, mock) => {
+  await loaded(tab);
+  mock.grow(100);
+  mock.send('changed', { runs: ['mnist-3'] });
+  await tab.call('Page.reload');
+  await pause(300);
+  await loaded(tab);
+  const history = await tab.evaluate(`(({ data, curve }) => [data.x[0], data.x.at(-1), curve.points])(${chartOf('loss')}.drawn[0])`);
+  assert.ok(history[0] <= 13 && history[1] === 6300 && history[2] === 6300, String(history));
+  assert.equal(await tab.evaluate('location.hash'), '', 'the token is not in the address');
+  assert.equal(await tab.evaluate(`document.querySelector('#checkpoint-now').disabled`), false, 'the token is kept in the tab');
+});
+
+inScene('the six questions are answered by the first screen', 'training', async (tab) => {
+  await loaded(tab);
+  await tab.until(`document.querySelector('#runs-rows').innerText.includes('fastest')`);
+  await tab.until(`document.querySelector('#state').innerText === 'Running'`);
+  const shown = await tab.evaluate('document.body.innerText');
+  for (const answer of [
+    /Running/,
+    /Last checkpoint\s+\d+ (s|min \d\d s) ago/,
+    /Highest validation\/accuracy\s+0\.97/,
+    /mnist-3[\s\S]*fastest 21\.4/,
+    /step 3,000[\s\S]*The loss was NaN at step 2,998/,
+    /Time still to go\s+\d min \d\d s/,
+  ])
+    assert.match(shown, answer);
+  const bottom = await tab.evaluate(
+    `Math.max(...['tiles', 'runs', 'marks'].map((id) => document.getElementById(id).getBoundingClientRect().bottom))`,
+  );
+  assert.ok(bottom <= 900, `the answers end at ${bottom} px`);
+});
+
+inScene('zoom shows the true extreme of a spike that is one step wide among a million', 'million', async (tab) => {
+  await tab.evaluate(`document.querySelector('#tag-search').value = 'spike', curves.arrange()`);
+  await tab.until(`${chartOf('spike')}?.drawn.length === 1`);
+  assert.equal(await tab.evaluate(`Math.max(...${chartOf('spike')}.drawn[0].data.high)`), 1000, 'the whole curve shows it, too');
+  const over = `${chartOf('spike')}.plot.over.getBoundingClientRect()`;
+  for (let round = 0; round < 6; ++round) {
+    const box = await tab.evaluate(`(({ left, top, width, height }) => ({ left, top, width, height }))(${over})`);
+    const at = await tab.evaluate(`${chartOf('spike')}.plot.valToPos(654321, 'x')`);
+    const y = box.top + box.height / 2;
+    const half = box.width * 0.05;
+    const before = await tab.evaluate(`${chartOf('spike')}.drawn[0].curve.points`);
+    await tab.drag({ x: box.left + Math.max(1, at - half), y }, { x: box.left + Math.min(box.width - 1, at + half), y });
+    await tab.until(`${chartOf('spike')}.drawn[0].curve.points < ${before} && !${chartOf('spike')}.loading`);
+    if ((await tab.evaluate(`${chartOf('spike')}.drawn[0].curve.points`)) < 200) break;
+  }
+  const exact = await tab.evaluate(
+    `(({ curve }) => [curve.count, curve.points, curve.max[curve.step_last.indexOf(654321)]])(${chartOf('spike')}.drawn[0])`,
+  );
+  assert.equal(exact[0], exact[1], 'each bucket is one point');
+  assert.equal(exact[2], 1000);
+  await tab.evaluate('curves.setCursor(654321)');
+  await tab.until(`${chartOf('spike')}.rows.innerText.includes('1000')`);
+  await tab.click('#zoom-out');
+  await tab.until(`${chartOf('spike')}.drawn[0].curve.points === 1000000`);
+});
+
+inScene(
+  'a million points in 20 charts are drawn again within 150 ms',
+  'million',
+  async (tab) => {
+    await tab.evaluate(`document.querySelector('#tag-search').value = 'value', curves.arrange()`);
+    await tab.until(
+      `curves.charts.size === 20 && [...curves.charts.values()].every((chart) => chart.plot && chart.drawn[0].curve.points === 50000)`,
+      40,
+    );
+    await tab.call('Performance.enable', { timeDomain: 'threadTicks' });
+    const work = async () => (await tab.call('Performance.getMetrics')).metrics.find((one) => one.name === 'ThreadTime').value;
+    const before = await work();
+    const times = await tab.evaluate(`(async () => {
+    const times = [];
+    for (let i = 0; i < 9; ++i) {
+      const begin = performance.now();
+      curves.setView({ smoothing: i % 2 === 0 ? 1000 : 0 });
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      times.push(performance.now() - begin);
+    }
+    return times.sort((a, b) => a - b);
+  })()`);
+    const needed = (((await work()) - before) * 1000) / times.length;
+    const isIdle = loadavg()[0] < cpus().length;
+    console.log(
+      `20 charts, 1,000,000 points: drawn again in ${times[4].toFixed(0)} ms (median), ${needed.toFixed(0)} ms of them work of the page`,
+    );
+    assert.ok(needed < 150, 'work of the page');
+    if (isIdle) assert.ok(times[4] < 150, 'time on an idle machine');
+  },
+  { size: { height: 5000 } },
+);
+
+inScene('buttons work with the token, and show the result', 'training', async (tab, mock) => {
+  await loaded(tab);
+  await tab.click('#checkpoint-now');
+  await tab.until(`document.querySelector('#result').innerText.includes('checkpoint of step 6200 is durable')`);
+  await tab.until(`document.querySelector('#checkpoint-rows').innerText.includes('6,200')`);
+  await picture(tab, 'board-checkpoint.png');
+  await tab.click('#trace');
+  await tab.until(`document.querySelector('#trace-result').innerText.includes('Download the trace')`);
+  await tab.click('#stop');
+  assert.ok(await tab.evaluate(`document.querySelector('#stop-dialog').open`), 'a stop is confirmed');
+  await tab.click('#stop-no');
+  assert.equal(mock.actions.size, 2);
+  await tab.click('#stop');
+  await tab.click('#stop-yes');
+  await tab.until(`document.querySelector('#result').innerText.includes('Stop: stopped at step')`);
+  await tab.until(`document.querySelector('#state').innerText === 'Stopping'`);
+  assert.deepEqual(
+    [...mock.actions.values()].map((one) => one.action),
+    ['checkpoint', 'trace', 'stop'],
+  );
+  assert.ok(mock.requests.filter((one) => one.method === 'POST').every((one) => one.headers.authorization === `Bearer ${mock.token}`));
+});
+
+inScene(
+  'buttons are refused without the token, with a reason',
+  'training',
+  async (tab, mock) => {
+    await loaded(tab);
+    for (const id of ['checkpoint-now', 'stop', 'trace']) assert.ok(await tab.evaluate(`document.getElementById('${id}').disabled`), id);
+    assert.match(await tab.text('#no-token'), /#token=/);
+    await tab.evaluate(`postAction('stop', {}).catch((error) => error.status)`).then((status) => assert.equal(status, 401));
+    assert.equal(mock.actions.size, 0);
+  },
+  { fragment: '', expected: [/401/] },
+);
+
+inScene(
+  'a wrong token is refused, and the page says so',
+  'training',
+  async (tab, mock) => {
+    await loaded(tab);
+    await tab.click('#checkpoint-now');
+    await tab.until(`document.querySelector('#result').innerText.includes('refused: The token is missing or wrong')`);
+    assert.equal(mock.actions.size, 0);
+  },
+  { fragment: '#token=wrong', expected: [/401/] },
+);
+
+test('a server that needs the token to read gets it from the field', { timeout: 300_000 }, async () => {
+  const mock = await scenes.training();
+  mock.info.needs_token_to_read = true;
+  const tab = await browser.tab();
+  await tab.open(mock.address);
+  await tab.until(`!document.querySelector('#token-wanted').hidden`);
+  assert.equal(await tab.evaluate('curves.charts.size'), 0);
+  await tab.evaluate(`document.querySelector('#token').value = '${mock.token}'`);
+  await tab.click('#token-use');
+  await loaded(tab);
+  await tab.until(`document.querySelector('#token-wanted').hidden`);
+  await tab.close();
+  await mock.close();
+});
+
+inScene('a hidden tab closes the stream; a visible one continues', 'training', async (tab, mock) => {
+  await loaded(tab);
+  await tab.until(`board.connection.state === 'open'`);
+  assert.equal(mock.streams.size, 1);
+  const show = (isHidden) =>
+    tab.evaluate(
+      `Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${isHidden} }), document.dispatchEvent(new Event('visibilitychange'))`,
+    );
+  await show(true);
+  for (let i = 0; i < 100 && mock.streams.size > 0; ++i) await pause(20);
+  assert.equal(mock.streams.size, 0);
+  mock.grow(50);
+  const count = mock.requests.length;
+  await pause(1500);
+  assert.equal(mock.requests.length, count, 'a hidden tab asks for nothing');
+  await show(false);
+  await tab.until(`document.querySelector('#tiles').innerText.includes('6,250')`);
+  assert.equal(mock.streams.size, 1);
+  assert.ok(mock.requests.some((one) => one.path === '/api/live' && one.headers['last-event-id']));
+});
+
+inScene('a search by regular expression selects curves, and an invalid one is reported', 'training', async (tab) => {
+  await loaded(tab);
+  const search = (text) =>
+    tab.evaluate(
+      `(({ search }) => (search.value = ${JSON.stringify(text)}, search.dispatchEvent(new Event('input')), [...curves.charts.keys()].sort().join()))(curves)`,
+    );
+  assert.equal(await search('^val.*loss$'), 'validation/loss');
+  assert.equal(await search('(loss'), 'validation/loss', 'an invalid expression changes nothing');
+  assert.equal(await tab.evaluate(`curves.search.getAttribute('aria-invalid')`), 'true');
+  assert.equal(await search('nothing like this'), '');
+  assert.match(await tab.text('#charts-empty'), /No curve matches/);
+  assert.equal(await search('LOSS'), 'loss,validation/loss');
+});
+
+inScene('a pinned curve comes first, and stays pinned after a reload', 'training', async (tab) => {
+  await loaded(tab);
+  await tab.evaluate(`curves.togglePin('validation/loss')`);
+  await tab.call('Page.reload');
+  await pause(300);
+  await loaded(tab);
+  await tab.until(`document.querySelector('.chart')?.getAttribute('aria-label') === 'validation/loss'`);
+  assert.match(await tab.text('#tiles'), /Lowest validation\/loss/);
+  await tab.evaluate(`curves.togglePin('validation/loss')`);
+});
+
+inScene('runs are compared: a run that is switched off leaves the charts', 'training', async (tab) => {
+  await loaded(tab);
+  await tab.until(`${chartOf('loss')}.drawn.length === 3`);
+  await tab.evaluate(`document.querySelector('[aria-label="Show mnist-2"]').click()`);
+  await tab.until(`${chartOf('loss')}.drawn.map((one) => one.run.run).join() === 'mnist-3,mnist-1'`);
+  assert.equal(await tab.evaluate(`${chartOf('loss')}.drawn[1].run.place`), 2, 'the others keep their colours');
+});
+
+inScene('smoothing does not depend on the zoom, and is drawn over the raw band', 'training', async (tab) => {
+  await loaded(tab);
+  const at = (steps) =>
+    tab.evaluate(`(({ data }) => [${steps}].map((x) => data.line[nearest(data.x, x)]))(${chartOf('gradient/norm')}.drawn[0])`);
+  await tab.evaluate('curves.setView({ smoothing: 100 })');
+  await tab.evaluate(`curves.charts.get('gradient/norm').element.scrollIntoView()`);
+  await tab.until(`${chartOf('gradient/norm')}.drawn.length === 3`);
+  const whole = await at('5000, 5100, 5200');
+  const raw = await tab.evaluate(`${chartOf('gradient/norm')}.drawn[0].curve.points`);
+  await tab.evaluate('curves.setZoom({ from: 4950, to: 5250 })');
+  await tab.until(`${chartOf('gradient/norm')}.drawn[0].curve.points < ${raw} && !${chartOf('gradient/norm')}.loading`);
+  const zoomed = await at('5000, 5100, 5200');
+  whole.forEach((value, i) => assert.ok(Math.abs(value - zoomed[i]) < 0.02, `${value} and ${zoomed[i]}`));
+  const band = await tab.evaluate(`(({ data }) => Math.max(...data.high) - Math.min(...data.low))(${chartOf('gradient/norm')}.drawn[0])`);
+  assert.ok(band > 0.3, 'the band has the raw extremes');
+});
+
+inScene('the axes are steps, time of day and time since the start; the scale is linear or logarithmic', 'training', async (tab) => {
+  await loaded(tab);
+  await tab.until(`${chartOf('loss')}.drawn.length === 3`);
+  const ends = () => tab.evaluate(`${chartOf('loss')}.drawn.map(({ data }) => Math.round(data.x.at(-1)))`);
+  assert.deepEqual(await ends(), [6200, 8000, 8000]);
+  await tab.evaluate(`curves.setView({ axis: 'relative', zoom: null })`);
+  assert.deepEqual(await ends(), [310, 727, 500]);
+  await tab.evaluate(`curves.setZoom({ from: 100, to: 200 })`);
+  await tab.until(
+    `!${chartOf('loss')}.loading && ${chartOf('loss')}.drawn.every(({ curve, run }) => curve.points < 2100 && curve.time_last.at(-1) - run.start < 201)`,
+  );
+  await tab.evaluate(`curves.setView({ axis: 'time', zoom: null, isLog: true })`);
+  await tab.until(`${chartOf('loss')}.plot.scales.x.time && ${chartOf('loss')}.plot.scales.y.distr === 3`);
+});
+
+inScene('NaN is marked where it happened, and a recovery with its reason', 'training', async (tab) => {
+  await loaded(tab);
+  assert.ok((await tab.evaluate(`${chartOf('loss')}.drawn[0].data.bad`)).some((x) => x >= 2994 && x <= 3006));
+  await tab.evaluate('curves.setCursor(3000)');
+  await tab.until(`${chartOf('loss')}.rows.innerText.includes('The loss was NaN')`);
+  await tab.evaluate('curves.setCursor(null)');
+});
+
+inScene('charts are used with the keyboard, and say their values to screen readers', 'training', async (tab) => {
+  await loaded(tab);
+  await tab.evaluate(`${chartOf('loss')}.area.focus()`);
+  for (const key of ['Home', 'ArrowRight', '+']) await tab.key(key);
+  await tab.until('curves.view.zoom !== null && curves.view.cursor !== null');
+  assert.match(await tab.evaluate(`${chartOf('loss')}.area.getAttribute('aria-valuetext')`), /^step \d+: mnist-3 [\d.]+/);
+  await tab.key('0');
+  await tab.until('curves.view.zoom === null');
+  await tab.key('Escape');
+  await tab.until('curves.view.cursor === null');
+});
+
+inScene('a curve is downloaded as CSV and as SVG', 'training', async (tab) => {
+  await loaded(tab);
+  await tab.until(`${chartOf('loss')}.drawn.length === 3`);
+  await tab.evaluate(`window.saved = [], download = (name, content) => saved.push([name, content])`);
+  await tab.evaluate(`${chartOf('loss')}.saveCsv(), ${chartOf('loss')}.saveSvg()`);
+  const [csv, image] = await tab.evaluate('saved');
+  assert.equal(csv[0], 'loss.csv');
+  assert.match(csv[1], /^run,tag,step_first,.*\nmnist-3,loss,1,/);
+  assert.match(image[1], /^<svg [^>]*xmlns="http:\/\/www.w3.org\/2000\/svg"[\s\S]*mnist-1/);
+  await tab
+    .evaluate(`new DOMParser().parseFromString(saved[1][1], 'image/svg+xml').querySelector('parsererror')`)
+    .then((error) => assert.equal(error, null));
+});
+
+inScene(
+  'histograms, images, texts, hyper-parameters, log and ranks are shown',
+  'training',
+  async (tab, mock) => {
+    await loaded(tab);
+    await tab.until(
+      `document.querySelectorAll('#histograms canvas').length === 2 && document.querySelector('#images img')?.naturalWidth === 28`,
+    );
+    assert.match(await tab.text('#texts'), /Continued after the power was off/);
+    assert.match(await tab.text('#hparams'), /optimizer\s+adam\s+sgd\s+adam/);
+    assert.match(await tab.text('#ranks'), /3 of 4/);
+    mock.send('log', { number: 99, time: Date.now() / 1000, level: 'error', text: 'the disk is full' });
+    await tab.until(`document.querySelector('#log').innerText.includes('the disk is full')`);
+    await picture(tab, 'board-details.png');
+  },
+  { size: { height: 3200 } },
+);
+
+inScene(
+  'hostile tags, names, texts and log lines are shown harmlessly',
+  'hostile',
+  async (tab) => {
+    await loaded(tab);
+    await tab.until(`curves.charts.size === ${hostileTags.length}`);
+    await pause(2000);
+    assert.equal(await tab.evaluate('window.harmed'), undefined);
+    assert.equal(await tab.evaluate(`document.querySelectorAll('main script, main img[onerror], main svg[onload], h1 script').length`), 0);
+    assert.ok(!(await tab.evaluate('document.body.innerText')).includes('\u202e'), 'no hidden change of direction');
+    const width = await tab.evaluate('document.documentElement.scrollWidth');
+    assert.ok(width <= 1440, `a long name makes the page ${width} px wide`);
+    await tab.evaluate(`[...curves.charts.values()].forEach((chart) => (chart.saveCsv(), chart.saveSvg()))`);
+  },
+  { size: { height: 6000 } },
+);
+
+inScene(
+  'a session without values says so',
+  'empty',
+  async (tab, mock) => {
+    await tab.until(`document.querySelector('#charts-empty').innerText.includes('No values yet')`);
+    await picture(tab, 'board-empty.png');
+    for (let step = 1; step <= 5; ++step) mock.runs[0].curve('loss').add(step, Date.now() / 1000, 1 / step);
+    mock.send('values', { run: 'first', step: 6, time: Date.now() / 1000, values: { loss: 0.1 } });
+    await tab.until(`${chartOf('loss')}?.drawn[0]?.data.x.at(-1) === 6`);
+  },
+  { size: { height: 860 } },
+);
+
+inScene(
+  'an error of the server is shown, and the page tries again',
+  'training',
+  async (tab, mock) => {
+    await loaded(tab);
+    mock.fails = true;
+    await tab.open(mock.address);
+    await tab.until(`document.querySelector('#lost').innerText.includes('The disk with the runs cannot be read')`);
+    await picture(tab, 'board-error.png');
+    mock.fails = false;
+    await loaded(tab);
+    await tab.until(`document.querySelector('#lost').hidden`);
+  },
+  { size: { height: 480 }, expected: [/500/] },
+);
+
+inScene(
+  'a lost connection is shown with the age of the data, and ends by itself',
+  'training',
+  async (tab, mock) => {
+    await loaded(tab);
+    const { port } = mock;
+    await mock.close();
+    await tab.until(`document.querySelector('#lost').innerText.includes('old.')`);
+    await tab.until(`document.querySelector('#state').innerText === 'Not connected'`);
+    assert.ok(await tab.evaluate(`document.querySelector('#stop').disabled`));
+    await pause(1100);
+    await picture(tab, 'board-disconnected.png');
+    await mock.listen(port);
+    await tab.click('#retry');
+    await tab.until(`document.querySelector('#lost').hidden && document.querySelector('#state').innerText === 'Running'`);
+  },
+  { size: { height: 480 }, expected: [/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_EMPTY|ERR_CONNECTION/] },
+);
+
+inScene(
+  'the end of the program is no error',
+  'training',
+  async (tab, mock) => {
+    await loaded(tab);
+    await tab.until(`board.connection.state === 'open'`);
+    mock.send('end', { phase: 'ended' });
+    for (const stream of mock.streams) stream.end();
+    await tab.until(`!document.querySelector('#over').hidden && document.querySelector('#state').innerText === 'Ended'`);
+    mock.fails = true;
+    await pause(1500);
+    assert.ok(await tab.evaluate(`document.querySelector('#lost').hidden`));
+  },
+  { expected: [/500/] },
+);
+
+inScene(
+  'a directory of runs is shown without a session',
+  'directory',
+  async (tab) => {
+    await loaded(tab);
+    assert.ok(await tab.evaluate(`document.querySelector('#checkpoint-now').hidden && document.querySelector('#stop').hidden`));
+    assert.match(await tab.text('#tiles'), /Runs\s+3/);
+    await picture(tab, 'board-directory.png');
+  },
+  { size: { height: 860 } },
+);
+
+for (const [theme, media] of [
+  ['light', {}],
+  ['dark', { 'prefers-color-scheme': 'dark' }],
+  ['contrast', { 'prefers-contrast': 'more' }],
+]) {
+  inScene(
+    `axe finds nothing serious: ${theme}`,
+    'training',
+    async (tab, mock) => {
+      await loaded(tab);
+      assert.equal(await tab.evaluate('document.documentElement.dataset.theme'), theme);
+      mock.grow(1);
+      await pause(500);
+      await picture(tab, `board-${theme}.png`);
+      await tab.click('#checkpoint-now');
+      await tab.until(`document.querySelector('#result').innerText.includes('is durable')`);
+      assert.deepEqual(await severeFindings(tab), []);
+    },
+    { media, size: { height: 860 } },
+  );
+}
+
+inScene('axe finds nothing serious: a session without values', 'empty', async (tab) => {
+  await tab.until(`document.querySelector('#charts-empty').innerText.includes('No values yet')`);
+  assert.deepEqual(await severeFindings(tab), []);
+  await tab.click('#stop');
+  assert.deepEqual(await severeFindings(tab), []);
+});
+
+inScene(
+  'a phone shows everything without scrolling sideways',
+  'training',
+  async (tab) => {
+    await tab.resize(390, 844, 1, true);
+    await loaded(tab);
+    await pause(500);
+    assert.equal(await tab.evaluate('document.documentElement.scrollWidth'), 390);
+    assert.deepEqual(await severeFindings(tab), []);
+    await picture(tab, 'board-phone.png');
+  },
+  { size: { width: 390, height: 844 } },
+);

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Sourced by tests/run: the page of the board. Needs node, npm's registry for the tools of tests/board, and chromium.
+
+# board_tools: installs the tools whose versions tests/board/package-lock.json pins, in build/board. Runs no script of a package.
+board_tools() {
+  local tools=$root/build/board
+  mkdir -p "$tools"
+  cmp -s "$root/tests/board/package-lock.json" "$tools/package-lock.json" && [ -d "$tools/node_modules" ] ||
+    (cd "$tools" && cp "$root"/tests/board/package*.json . && npm ci --ignore-scripts --no-audit --no-fund)
+  cp "$root/tests/board/eslint.config.js" "$tools"  # node looks for the plugins of a configuration beside it
+}
+
+# board_lint: the vendored library is the pinned one, and the code has its types, rules and layout.
+board_lint() {
+  local page=src/stepwell/board/page tools=build/board/node_modules
+  (
+    cd "$root"
+    (cd "$page/uplot" && sha256sum --check --quiet SHA256SUMS)
+    cmp "$page/uplot/uPlot.iife.min.js" "$tools/uplot/dist/uPlot.iife.min.js"
+    cmp "$page/uplot/uPlot.min.css" "$tools/uplot/dist/uPlot.min.css"
+    "$tools/.bin/prettier" --config tests/board/prettier.config.js --check "$page"/*.js "$page"/*.css tests/board/*.{js,mjs,json}
+    "$tools/.bin/eslint" --config build/board/eslint.config.js --max-warnings 0 "$page" tests/board
+    "$tools/.bin/tsc" --project tests/board/tsconfig.json
+  )
+}
+
+run_board() {
+  have board
+  say "the tools of tests/board"
+  board_tools
+  say "types, rules and layout of the page"
+  board_lint
+  say "the page in a browser"
+  (cd "$root" && node --test tests/board/page_test.mjs)
+}
