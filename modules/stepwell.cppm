@@ -75,6 +75,7 @@ module;
 #include "stepwell/hook/session_metrics.hpp"
 #include "stepwell/hook/session_signals.hpp"
 #include "stepwell/hook/state_names.hpp"
+#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/best_checkpoint_hook.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/early_stopping_hook.hpp"

@@ -87,6 +87,7 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/hook/session_metrics.hpp
   stepwell/hook/session_signals.hpp
   stepwell/hook/state_names.hpp
+  stepwell/hook/watched_values.hpp
   # layer 6: creation
   stepwell/creation/init_from_weights.hpp
   stepwell/creation/scaffold.hpp

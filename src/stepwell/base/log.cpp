@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 struct log_state {
   std::mutex mutex;
   log_sink sink;  // if empty, messages go to standard error
+  std::vector<const log_sink*> listeners;
   std::atomic<log_level> threshold = log_level::info;
 };
 
@@ -61,6 +63,7 @@ void pass_to_sink(log_level level, std::string_view message) {
   } else {
     write_to_stderr(level, message);
   }
+  for (const auto* listen : state().listeners) { (*listen)(level, message); }
 }
 
 }  // namespace
@@ -79,6 +82,15 @@ void log(log_level level, std::string_view message) {
   if (level < state().threshold.load(std::memory_order_relaxed)) { return; }
   if (current_name == nullptr) { return pass_to_sink(level, message); }
   pass_to_sink(level, "[" + *current_name + "] " + std::string(message));
+}
+
+log_listener::log_listener(log_sink listen) : listen_(std::move(listen)) {
+  const std::lock_guard lock(state().mutex);
+  state().listeners.push_back(&listen_);
+}
+log_listener::~log_listener() {
+  const std::lock_guard lock(state().mutex);
+  std::erase(state().listeners, &listen_);
 }
 
 log_scope::log_scope(const std::string& name) noexcept : before_(std::exchange(current_name, name.empty() ? current_name : &name)) {}

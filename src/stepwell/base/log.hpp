@@ -30,6 +30,19 @@ log_sink set_log_sink(log_sink sink);
 /// Sets the threshold and returns the previous one. Messages below the threshold are dropped. The initial threshold is `info`.
 log_level set_log_level(log_level level) noexcept;
 
+/// A function that receives each message in addition to the sink, as long as the object exists. The function obeys the rules of `log_sink`.
+/// @threads Constructor and destructor may be called on any thread. The destructor blocks until a running call of the function has ended.
+class log_listener {
+public:
+  explicit log_listener(log_sink listen);
+  log_listener(const log_listener&) = delete;
+  log_listener& operator=(const log_listener&) = delete;
+  ~log_listener();
+
+private:
+  log_sink listen_;
+};
+
 /// Puts "[NAME] " before each message that this thread logs while the object exists. If the name is empty, the object has no effect. Scopes
 /// may be nested; the innermost name that is not empty is used. A task that this thread posts to an `io::pool` while the object exists logs
 /// its messages with the same name.

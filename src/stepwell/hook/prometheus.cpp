@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -63,11 +64,12 @@ public:
   void add_heading(std::string_view name, std::string_view type, std::string_view help) {
     text_ += fmt::format("# HELP stepwell_{0} {1}\n# TYPE stepwell_{0} {2}\n", name, help, type);
   }
-  void add_value(std::string_view name, const std::string& session, double value, const std::string& queue = {}) {
+  void add_value(std::string_view name, const std::string& session, double value, std::string_view key = {}, const std::string& text = {}) {
     std::string labels;
     if (!session.empty()) { labels = "session=\"" + escaped_label(session) + "\""; }
-    if (!queue.empty()) { labels.append(labels.empty() ? "" : ",").append("queue=\"").append(escaped_label(queue)).append("\""); }
-    text_ += labels.empty() ? fmt::format("stepwell_{} {}\n", name, value) : fmt::format("stepwell_{}{{{}}} {}\n", name, labels, value);
+    if (!key.empty()) { labels += fmt::format("{}{}=\"{}\"", labels.empty() ? "" : ",", key, escaped_label(text)); }
+    const auto number = std::isnan(value) ? "NaN" : std::isinf(value) ? (value > 0 ? "+Inf" : "-Inf") : fmt::format("{}", value);
+    text_ += labels.empty() ? fmt::format("stepwell_{} {}\n", name, number) : fmt::format("stepwell_{}{{{}}} {}\n", name, labels, number);
   }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
@@ -92,14 +94,22 @@ std::string prometheus_text(std::span<const named_metrics> sessions) {
   if (std::ranges::any_of(sessions, has_queues)) { out.add_heading("queue_items", "gauge", "Waiting items of a queue."); }
   for (const auto& of : sessions) {
     for (const auto& [queue, depth] : of.metrics.queue_depths) {
-      out.add_value("queue_items", of.session, static_cast<double>(depth), queue);
+      out.add_value("queue_items", of.session, static_cast<double>(depth), "queue", queue);
+    }
+  }
+  const auto has_watched = [](const named_metrics& of) { return !of.watched.empty(); };
+  if (std::ranges::any_of(sessions, has_watched)) { out.add_heading("watched", "gauge", "The newest value that a hook watches."); }
+  for (const auto& of : sessions) {
+    std::set<std::string> seen;
+    for (const auto& [name, value, step] : of.watched) {
+      if (seen.insert(escaped_label(name)).second) { out.add_value("watched", of.session, value, "name", name); }
     }
   }
   return out.take();
 }
 
-std::string prometheus_text(const session_metrics& metrics, std::string_view session_name) {
-  return prometheus_text(std::array{named_metrics{std::string(session_name), metrics}});
+std::string prometheus_text(const session_metrics& metrics, std::string_view session_name, std::vector<history_value> watched) {
+  return prometheus_text(std::array{named_metrics{std::string(session_name), metrics, std::move(watched)}});
 }
 
 }  // namespace stepwell

@@ -44,6 +44,18 @@ public:
   /// Returns the names and texts that are displayed.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> shown() const { return requests_->signals()->shown(); }
 
+  /// Returns the newest values that the hooks of this session watch. A hook publishes its values there with a `value_publisher`.
+  [[nodiscard]] const std::shared_ptr<watched_values>& watched() const noexcept { return requests_->facts().watched; }
+  /// Returns the metrics of the session.
+  [[nodiscard]] session_metrics metrics() const { return requests_->facts().metrics ? requests_->facts().metrics() : session_metrics{}; }
+  /// Notes that a hook will end the loop after the global step `step`, for displays of the remaining time. The earliest step counts.
+  void note_last_step(std::int64_t step) const noexcept {
+    auto& known = requests_->facts().last_step;
+    if (!known || step < *known) { known = step; }
+  }
+  /// Returns the step after which a hook will end the loop. Empty if it is not known.
+  [[nodiscard]] std::optional<std::int64_t> last_step() const noexcept { return requests_->facts().last_step; }
+
   /// Returns the prefix of the checkpoint that was restored at the start, or in the last recovery. Empty if no checkpoint was restored
   /// then.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return requests_->facts().restored_from; }

@@ -125,6 +125,12 @@ public:
   }
   /// Returns true in the first call after `end_process`; the caller should then save the state. Returns false in all other calls.
   [[nodiscard]] bool take_save_for_end() noexcept { return (bits_.fetch_and(~save_bit, std::memory_order_acq_rel) & save_bit) != 0; }
+  /// Requests a checkpoint at the end of the current step, or of the next one: all hooks that save are requested to save.
+  void request_checkpoint() noexcept { bits_.fetch_or(checkpoint_request_bit | notified_bit, std::memory_order_release); }
+  /// Returns true in the first call after `request_checkpoint`. Returns false in all other calls.
+  [[nodiscard]] bool take_checkpoint_request() noexcept {
+    return (bits_.fetch_and(~checkpoint_request_bit, std::memory_order_acq_rel) & checkpoint_request_bit) != 0;
+  }
   /// Appends `plan`, the decision whether the state is saved, to the text of `why()`. Replaces an earlier plan. Has an effect only if the
   /// stop was requested by `end_process`.
   void note_plan(std::string_view plan) {
@@ -231,7 +237,16 @@ public:
   }
 
 private:
-  enum : unsigned { stop_bit = 1, notified_bit = 2, hook_bit = 4, recover_bit = 8, checkpoint_bit = 16, save_bit = 32, interrupt_bit = 64 };
+  enum : unsigned {
+    stop_bit = 1,
+    notified_bit = 2,
+    hook_bit = 4,
+    recover_bit = 8,
+    checkpoint_bit = 16,
+    save_bit = 32,
+    interrupt_bit = 64,
+    checkpoint_request_bit = 128
+  };
 
   void stop(stop_reason why, unsigned bits) {
     {

@@ -33,6 +33,14 @@ void epoch_means::end_epoch(const session_requests& session, std::int64_t step) 
     means_[i].reset();
   }
   last_step_ = step;
+  publish(session);
+}
+
+void epoch_means::publish(const session_requests& session) {
+  publisher_.start(session.watched(), names_);
+  std::vector<std::optional<double>> values;
+  for (const double mean : last_) { values.push_back(is_unset(mean) ? std::nullopt : std::optional(mean)); }
+  publisher_.publish(values, last_step_);
 }
 
 void epoch_means::add_history(std::vector<history_value>& all) const {

@@ -8,6 +8,7 @@
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/progress_hook.hpp"
 #include "stepwell/kernel/metrics.hpp"
@@ -35,6 +36,8 @@ public:
   void add(std::span<const std::optional<double>> values);
   /// Ends the epoch, whose last step is `step`.
   void end_epoch(const session_requests& session, std::int64_t step);
+  /// Publishes the means of the last complete epoch, if there is one.
+  void publish(const session_requests& session);
 
   void add_history(std::vector<history_value>& all) const override;
   [[nodiscard]] variable_list variables();
@@ -44,6 +47,7 @@ private:
   std::vector<metrics::mean> means_;  // of the current epoch
   std::vector<double> last_;          // means of the last complete epoch; `unset_number`: none
   std::int64_t last_step_ = -1;
+  value_publisher publisher_;
 };
 
 }  // namespace detail
@@ -63,7 +67,10 @@ public:
       : means_(std::make_shared<detail::epoch_means>(std::vector<std::string>{detail::progress_name(watched)...})),
         watched_(stepwell::fetch(std::move(watched)...)) {}
 
-  void after_create_session(auto& session, auto& /*threads*/) { session.add_work(means_); }
+  void after_create_session(auto& session, auto& /*threads*/) {
+    session.add_work(means_);
+    means_->publish(session);
+  }
   auto before_run(auto& context) const { return context.epoch() ? std::optional(watched_) : std::nullopt; }
   void after_run(auto& context, const auto& values) {
     if (values.has_value()) { add(context, values, std::index_sequence_for<Watched...>{}); }

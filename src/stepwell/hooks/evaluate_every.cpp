@@ -7,6 +7,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hook/boundary_work.hpp"
+#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/rare_log.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
@@ -70,6 +71,10 @@ public:
     }
     open_summaries(session);
     session.add_work(shared_from_this());
+    std::vector<std::string> names;
+    for (const auto& name : board->names) { names.push_back(options.name + "/" + name); }
+    publisher_.start(session.watched(), names);
+    publish_newest();
     collect();  // an evaluation that a recovery did not wait for
     dropped_step_ = -1;
     reached_ = step;
@@ -123,6 +128,13 @@ public:
     board->step = step;
     board->is_of_snapshot = is_of_snapshot;
     ++board->count;
+    publish_newest();
+  }
+  /// Publishes the values in effect for readers on other threads.
+  void publish_newest() {
+    std::vector<std::optional<double>> newest;
+    for (const double value : board->values) { newest.push_back(is_unset(value) ? std::nullopt : std::optional(value)); }
+    publisher_.publish(newest, board->step);
   }
 
   /// Logs the values, displays them in the progress, and writes the summaries.
@@ -285,6 +297,7 @@ private:
   second_or_step_timer timer_;
   std::unique_ptr<summary_work> summaries_;  // null: no summaries
   rare_log log_{options.log_every_secs};
+  value_publisher publisher_;
 
   std::int64_t reached_ = -1;     // the global step after the last run
   std::int64_t found_step_ = -1;  // the step of `found_` after the thread was joined; -1: there is none

@@ -42,6 +42,12 @@ logged_value kept_value::logged() const {
   return {tensor_text(view), is_number ? std::optional(kernel::number_at({view.dtype, view.bytes}, 0)) : number_};
 }
 
+std::vector<std::optional<double>> numbers_of(std::span<const kept_value> values) {
+  std::vector<std::optional<double>> all;
+  for (const auto& one : values) { all.push_back(one.is_new() ? one.logged().number : std::nullopt); }
+  return all;
+}
+
 logging_lines::logging_lines(std::vector<std::string> tags, bool is_map, logging_tensor_options options)
     : tags_(std::move(tags)), order_(tags_.size()), options_(std::move(options)) {
   std::iota(order_.begin(), order_.end(), std::size_t{0});

@@ -10,6 +10,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 
@@ -121,6 +122,9 @@ private:
 /// @see contract HOOK-LOG-1
 [[nodiscard]] std::optional<cadence> logging_cadence(const logging_tensor_options& options);
 
+/// Returns the numbers of the values that are new. Empty for texts, for tensors with several elements, and for values that are not new.
+[[nodiscard]] std::vector<std::optional<double>> numbers_of(std::span<const kept_value> values);
+
 /// Formats values and their tags as log lines, and logs these lines.
 class logging_lines {
 public:
@@ -128,6 +132,7 @@ public:
   logging_lines(std::vector<std::string> tags, bool is_map, logging_tensor_options options);
 
   [[nodiscard]] bool at_end() const noexcept { return options_.at_end; }
+  [[nodiscard]] const std::vector<std::string>& tags() const noexcept { return tags_; }
 
   /// Logs one line with the values for which `is_shown` returns true. The line is "a = 1, b = 2 (0.123 sec)", or the line that the
   /// formatter returns.
@@ -181,6 +186,7 @@ public:
   }
 
   void after_create_session(auto& session, auto& /*threads*/) {
+    publisher_.start(session.watched(), lines_.tags());
     if (timer_.never_triggers() && period_) { timer_ = second_or_step_timer(*period_, session.time()); }
   }
 
@@ -216,13 +222,15 @@ private:
     if (!kept_) { kept_.emplace(); }
     ((*kept_)[I].keep(values.template get<I>()), ...);
   }
-  void write_line(const session_requests& session, bool (detail::kept_value::*is_shown)() const noexcept) {
+  void write_line(auto& session, bool (detail::kept_value::*is_shown)() const noexcept) {
     const log_scope named(session.name());
+    publisher_.publish(detail::numbers_of(*kept_), session.global_step());
     lines_.write(*kept_, is_shown, timer_.update_last_triggered_step(runs_));
   }
 
   std::optional<cadence> period_;
   detail::logging_lines lines_;
+  value_publisher publisher_;
   fetch_pack<Projections...> wanted_;
   second_or_step_timer timer_;
   std::int64_t runs_ = 0;

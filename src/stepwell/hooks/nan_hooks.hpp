@@ -13,6 +13,7 @@
 #include "stepwell/hook/fetch.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/kernel/statistics.hpp"
@@ -86,6 +87,14 @@ template<class Value>
   }
 }
 
+/// Publishes a watched value if it is a number and a newer one is wanted.
+template<class Value>
+void publish_number(value_publisher& publisher, const Value& value, std::int64_t step) {
+  if constexpr (std::is_arithmetic_v<Value>) {
+    if (publisher.is_wanted()) [[unlikely]] { publisher.publish_one(static_cast<double>(value), step); }
+  }
+}
+
 /// The type in which a function takes a value of type `Value` that may be in a register: a number by value, anything else by reference.
 template<class Value>
 using passed_apart =
@@ -112,11 +121,14 @@ public:
   explicit nan_tensor_hook(Projection watched) : nan_tensor_hook(nan_tensor_options{}, std::move(watched)) {}
   explicit nan_tensor_hook(tagged<Projection> watched) : nan_tensor_hook(nan_tensor_options{}, std::move(watched)) {}
 
+  void after_create_session(auto& session, auto& /*threads*/) { publisher_.start(session.watched(), {name_.empty() ? "loss" : name_}); }
+
   auto before_run(auto& /*context*/) const { return watched_; }
 
   void after_run(auto& context, const auto& values) {
     const auto& value = values.value();
     if (!detail::is_present(value)) { return; }
+    detail::publish_number(publisher_, detail::present(value), context.global_step());
     if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] {
       give_up<detail::passed_apart<decltype(detail::present(value))>>(context, context.global_step(), detail::present(value));
     }
@@ -141,6 +153,7 @@ private:
   fetch_pack<Projection> watched_;
   nan_tensor_options options_;
   std::string name_;
+  value_publisher publisher_;
 };
 
 /// An argument of `rollback_on_nan_hook`: after the rollback, the batch that caused the bad value is skipped. Only a loop over a seekable
@@ -186,11 +199,14 @@ public:
   rollback_on_nan_hook(Projection watched, std::function<void()> change)
       : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), std::move(change)) {}
 
+  void after_create_session(auto& session, auto& /*threads*/) { publisher_.start(session.watched(), {"loss"}); }
+
   auto before_run(auto& /*context*/) const { return watched_; }
 
   void after_run(auto& context, const auto& values) {
     const auto& value = values.value();
     if (!detail::is_present(value)) { return; }
+    detail::publish_number(publisher_, detail::present(value), context.global_step());
     if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] {
       return roll_back(context, stepwell::value_text(detail::present(value)));
     }
@@ -224,6 +240,7 @@ private:
   rollback_on_nan_options options_;
   int rollbacks_ = 0;
   std::int64_t worst_step_ = -1;
+  value_publisher publisher_;
 };
 
 }  // namespace stepwell

@@ -346,6 +346,12 @@ void progress_printer::start(const session_requests& session, std::int64_t step)
   timer_.update_last_triggered_step(step);
 }
 
+std::vector<std::string> progress_printer::names() const {
+  std::vector<std::string> all;
+  for (const auto& one : state_.values) { all.push_back(one.name); }
+  return all;
+}
+
 void progress_printer::measure(const session_requests& session, std::int64_t step) {
   state_.step = step;
   state_.elapsed = clock_->now() - started_;

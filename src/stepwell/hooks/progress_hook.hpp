@@ -13,6 +13,7 @@
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
 #include "stepwell/hook/run_ending.hpp"
+#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 
 #include <array>
@@ -104,6 +105,8 @@ public:
   ~progress_printer();
 
   void start(const session_requests& session, std::int64_t step);
+  /// Returns the names of the values.
+  [[nodiscard]] std::vector<std::string> names() const;
   /// Returns true if the values of `step` should be displayed. Also returns true for `last_step`, because the final line displays its
   /// values, and for the last step of an epoch. `epoch` is the epoch of the step.
   [[nodiscard]] bool is_due(std::int64_t step, const std::optional<data::epoch_position>& epoch) const noexcept {
@@ -187,7 +190,7 @@ std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
 /// standard error is not a terminal (for example a file or a pipe), the hook writes plain lines.
 /// In a loop over epochs, each epoch leaves a plain line, which is written before the next step and has the result of an evaluation after
 /// the epoch.
-/// @cost One relaxed load for each run. In a loop over epochs, also one call of `is_last_of_epoch` of the source.
+/// @cost Two relaxed loads for each run. In a loop over epochs, also one call of `is_last_of_epoch` of the source.
 template<class... Watched>
 class progress_hook {
 public:
@@ -200,10 +203,14 @@ public:
     requires(!std::is_same_v<First, progress_options> && std::is_same_v<fetch_pack<First, Others...>, fetch_pack<Watched...>>)
   explicit progress_hook(First first, Others... others) : progress_hook(progress_options{}, std::move(first), std::move(others)...) {}
 
-  void after_create_session(auto& session, auto& /*threads*/) { printer_.start(session, session.global_step()); }
+  void after_create_session(auto& session, auto& /*threads*/) {
+    printer_.start(session, session.global_step());
+    publisher_.start(session.watched(), printer_.names());
+  }
   auto before_run(auto& context) {
     if (printer_.has_epoch_line()) [[unlikely]] { printer_.write_epoch(context, known_values(context)); }
-    return printer_.is_due(context.global_step() + 1, context.epoch()) ? std::optional(watched_) : std::nullopt;
+    is_due_ = printer_.is_due(context.global_step() + 1, context.epoch());
+    return is_due_ || publisher_.is_wanted() ? std::optional(watched_) : std::nullopt;
   }
   void after_run(auto& context, const auto& values) {
     if (values.has_value()) [[unlikely]] { show(context, values, std::index_sequence_for<Watched...>{}); }
@@ -223,11 +230,15 @@ private:
   }
   template<std::size_t... I>
   void show(auto& context, const auto& values, std::index_sequence<I...>) {
-    printer_.show(context, context.global_step(), {detail::as_number(values.template get<I>())...});
+    const std::vector<std::optional<double>> numbers{detail::as_number(values.template get<I>())...};
+    publisher_.publish(numbers, context.global_step());
+    if (is_due_) { printer_.show(context, context.global_step(), numbers); }
   }
 
   progress_printer printer_;
   fetch_pack<Watched...> watched_;
+  value_publisher publisher_;
+  bool is_due_ = false;
 };
 
 template<class First, class... Others>

@@ -8,7 +8,11 @@
 #include "stepwell/hooks/detail/writer_work.hpp"
 
 #include <fmt/format.h>
+#include <array>
 #include <atomic>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace stepwell {
@@ -16,6 +20,8 @@ namespace {
 
 /// Remaining warnings about an unchanged step in this process. The limit is for models that leave the step unchanged on purpose.
 std::atomic<int> warnings_left = 5;
+
+constexpr std::string_view rate_tag = "global_step/sec";
 
 }  // namespace
 
@@ -40,6 +46,7 @@ void step_counter_hook::start(const session_requests& session, std::int64_t step
   session_ = session.name();
   if (period_) { timer_ = second_or_step_timer(*period_, session.time()); }
   last_step_ = step;
+  publisher_.start(session.watched(), {std::string(rate_tag)});
   if (options_.writer) { watch_writer(session, options_.writer); }
 }
 
@@ -61,12 +68,13 @@ void step_counter_hook::count(std::int64_t step) {
     return;
   }
   const double rate = static_cast<double>(elapsed->steps) / elapsed->seconds.count();
+  publisher_.publish(std::array{std::optional(rate)}, step);
   const auto now = clock_->now();
   if (!logged_at_ || now - *logged_at_ >= detail::as_duration(options_.log_every_secs)) {
     logged_at_ = now;
     log_info("global_step/sec: " + number_text(rate));
   }
-  if (options_.writer) { options_.writer->add_scalar("global_step/sec", rate, step); }
+  if (options_.writer) { options_.writer->add_scalar(rate_tag, rate, step); }
 }
 
 }  // namespace stepwell

@@ -7,6 +7,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>
@@ -66,6 +67,7 @@ private:
   std::optional<clock::time_point> logged_at_;
   std::shared_ptr<clock> clock_;
   std::string session_;         // the name of the session
+  value_publisher publisher_;
   std::int64_t last_step_ = 0;  // step after the previous run
 };
 

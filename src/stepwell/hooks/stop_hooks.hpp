@@ -53,6 +53,7 @@ public:
       }
       num_steps_.reset();  // only once: a recovery does not change the last step
     }
+    session.note_last_step(last_step_);
     stop_if_reached(session);
   }
   void after_run(auto& context, const auto&) { stop_if_reached(context); }

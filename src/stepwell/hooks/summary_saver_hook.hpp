@@ -13,10 +13,12 @@
 #include "stepwell/hook/hook.hpp"
 #include "stepwell/hook/raw_session.hpp"
 #include "stepwell/hook/run_context.hpp"
+#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -61,6 +63,10 @@ struct scalar_op {
     }
   }
 };
+template<class Op>
+inline constexpr bool is_scalar_op = false;
+template<class Projection>
+inline constexpr bool is_scalar_op<scalar_op<Projection>> = true;
 template<class Projection>
 [[nodiscard]] scalar_op<Projection> scalar(std::string tag, Projection projection) {
   return {std::move(tag), std::move(projection)};
@@ -282,6 +288,7 @@ public:
     last_ = nullptr;
     timer_ = second_or_step_timer(work_->period(), session.time());
     work_->begin_session(session);
+    publisher_.start(session.watched(), scalar_tags());
   }
 
   auto before_run(auto& context) {
@@ -352,9 +359,31 @@ private:
       work_->note_start(step);
       timer_.update_last_triggered_step(step);
     };
+    publisher_.publish(std::array<std::optional<double>, sizeof...(I)>{number_for<Ops>(std::get<I>(all))...}, step);
     if (auto* const out = work_->writer()) { (write_one(*out, std::get<I>(ops_), std::get<I>(all), step, begin), ...); }
     for (const auto& metric : work_->metrics()) { (write_one(*metric, std::get<I>(ops_), std::get<I>(all), step, begin), ...); }
     return has_begun;
+  }
+  /// Returns the tags of the ops in their order. The values of ops other than scalars are not published, and stay empty.
+  [[nodiscard]] std::vector<std::string> scalar_tags() const {
+    return std::apply([](const Ops&... op) { return std::vector<std::string>{tag_of_scalar(op)...}; }, ops_);
+  }
+  template<class Op>
+  static std::string tag_of_scalar(const Op& op) {
+    if constexpr (summary::is_scalar_op<Op>) {
+      return op.tag;
+    } else {
+      return {};
+    }
+  }
+  /// Returns the value of a scalar as a number. Empty for other ops.
+  template<class Op>
+  static std::optional<double> number_for(const auto& value) {
+    if constexpr (summary::is_scalar_op<Op>) {
+      return detail::is_present(value) ? std::optional(detail::to_number(detail::present(value))) : std::nullopt;
+    } else {
+      return std::nullopt;
+    }
   }
   /// Writes a value that is present, after a call of `begin`. Metric writers receive only scalars.
   template<class Writer>
@@ -373,6 +402,7 @@ private:
   second_or_step_timer timer_;
   bool is_due_ = false;
   bool keeps_last_ = false;
+  value_publisher publisher_;
   std::function<void(summary_saver_hook&, const session_requests&)> last_;  // writes the values of the last run; empty: nothing to write
 };
 

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -64,6 +65,8 @@ public:
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
   [[nodiscard]] std::int64_t global_step() { return session_->global_step(); }
   [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }
+  /// Like `monitored_session::watched`. @threads Any.
+  [[nodiscard]] std::vector<history_value> watched() const { return session_->watched(); }
   [[nodiscard]] bool is_closed() const { return session_->is_closed(); }
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const { return session_->came_from_hook(failure); }
 
@@ -82,6 +85,7 @@ private:
     [[nodiscard]] virtual stepwell::stop_reason stop_reason() const = 0;
     [[nodiscard]] virtual std::int64_t global_step() = 0;
     [[nodiscard]] virtual session_metrics metrics() const = 0;
+    [[nodiscard]] virtual std::vector<history_value> watched() const = 0;
     [[nodiscard]] virtual bool is_closed() const = 0;
     [[nodiscard]] virtual bool came_from_hook(const std::exception_ptr& failure) const = 0;
   };
@@ -102,6 +106,7 @@ private:
     stepwell::stop_reason stop_reason() const override { return session->stop_reason(); }
     std::int64_t global_step() override { return session->global_step(); }
     session_metrics metrics() const override { return session->metrics(); }
+    std::vector<history_value> watched() const override { return session->watched(); }
     bool is_closed() const override { return session->is_closed(); }
     bool came_from_hook(const std::exception_ptr& failure) const override { return session->came_from_hook(failure); }
 

@@ -17,6 +17,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -42,6 +43,7 @@ concept erasable_session = steps_from<Session, Source> && std::same_as<typename 
                            requires(Session& session, const Session& constant, Source& source, std::exception_ptr failure) {
                              { session.steps(source) } -> std::same_as<generator<const step_result<Result>&>>;
                              { constant.metrics() } -> std::same_as<session_metrics>;
+                             { constant.watched() } -> std::same_as<std::vector<history_value>>;
                              { constant.is_closed() } -> std::same_as<bool>;
                              { constant.came_from_hook(failure) } -> std::same_as<bool>;
                              session.abandon(failure);
@@ -85,6 +87,8 @@ public:
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
   [[nodiscard]] std::int64_t global_step() const { return session_->global_step(); }
   [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }
+  /// Like `monitored_session::watched`. @threads Any.
+  [[nodiscard]] std::vector<history_value> watched() const { return session_->watched(); }
 
   /// Returns the steps over the batches of `source`.
   /// @lifetime `source` must outlive the range. The session must outlive the range, too.
@@ -116,6 +120,7 @@ private:
     [[nodiscard]] virtual stepwell::stop_reason stop_reason() const = 0;
     [[nodiscard]] virtual std::int64_t global_step() const = 0;
     [[nodiscard]] virtual session_metrics metrics() const = 0;
+    [[nodiscard]] virtual std::vector<history_value> watched() const = 0;
     [[nodiscard]] virtual generator<const step_type&> steps(Source& source) = 0;
     virtual loop_result<Result> run_all(Source& source) = 0;
     virtual Result run(batch_type batch) = 0;
@@ -134,6 +139,7 @@ private:
     stepwell::stop_reason stop_reason() const override { return session->stop_reason(); }
     std::int64_t global_step() const override { return session->global_step(); }
     session_metrics metrics() const override { return session->metrics(); }
+    std::vector<history_value> watched() const override { return session->watched(); }
     generator<const step_type&> steps(Source& source) override { return session->steps(source); }
     loop_result<Result> run_all(Source& source) override { return session->run_all(source); }
     Result run(batch_type batch) override { return session->run(batch); }

@@ -28,6 +28,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell::detail {
 
@@ -369,6 +370,8 @@ public:
   [[nodiscard]] auto& subject() { return detail::subject_in_raw(raw_session()); }
   /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
   [[nodiscard]] session_metrics metrics() const { return core().metrics(); }
+  /// Like `monitored_session::watched`. @threads Any.
+  [[nodiscard]] std::vector<history_value> watched() const { return core().requests().facts().watched->read(); }
   /// Returns the hook of type `Hook`. May also be called before the start and after the close.
   template<class Hook>
   [[nodiscard]] Hook& hook() {

@@ -22,6 +22,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace stepwell {
 
@@ -211,6 +212,12 @@ public:
   [[nodiscard]] auto& subject() noexcept { return detail::subject_in_raw(core_->raw()); }
   /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
   [[nodiscard]] session_metrics metrics() const { return core_->metrics(); }
+  /// Returns the newest values that the hooks of this session watch, such as the loss of `progress_hook`, the metrics of the last evaluation
+  /// and the rate of `step_counter_hook`. Each value has the name that its hook displays, or the tag under which it is written. If two hooks
+  /// watch a value of the same name, the newest one is returned. `progress_hook` and the NaN guards fetch newer values in the next run after
+  /// this call; the values of other hooks are those of their last period. After a recovery, the values before it are dropped.
+  /// @cost Nothing for the session, except that one run after each call fetches these values. @threads Any.
+  [[nodiscard]] std::vector<history_value> watched() const { return core_->requests().facts().watched->read(); }
   /// Returns the hook of type `Hook`. If the session has several hooks of this type, returns the first of them in the order of calls. May
   /// be called after `close`.
   template<class Hook>

@@ -5,7 +5,10 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/data/source.hpp"
+#include "stepwell/hook/session_metrics.hpp"
+#include "stepwell/hook/watched_values.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,6 +38,9 @@ struct session_facts {
   /// Returns the writer of the event files. Null: a writer with default options.
   std::function<std::shared_ptr<summary::writer>()> make_event_writer = nullptr;
   std::optional<std::string> restored_from = std::nullopt;  ///< The prefix of the checkpoint that the last creation has restored.
+  std::shared_ptr<watched_values> watched = std::make_shared<watched_values>();
+  std::function<session_metrics()> metrics = nullptr;   ///< Returns the metrics of the session. Any thread may call it.
+  std::optional<std::int64_t> last_step = std::nullopt;  ///< The earliest step at which a hook ends the loop, as far as known.
   epoch_reader epoch_of_run = {};                           ///< Set during a run whose batch has an epoch.
 
   /// Returns the writer of the event files. Null if there is no directory.

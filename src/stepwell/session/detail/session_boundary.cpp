@@ -44,6 +44,9 @@ void session_engine::process_requests(const deadline& until) {
   detail::error_collector failures;
   if (signals.is_notified()) {
     failures.attempt([&] { requests_.works().process_events(); });
+    if (signals.take_checkpoint_request() && !request_save()) {
+      log_warning("a checkpoint was requested, but no hook of this session saves checkpoints");
+    }
   }
   auto saves = requests_.take_saves();
   const bool process_ends = signals.take_save_for_end();

@@ -70,6 +70,7 @@ session_engine::session_engine(session_setup&& setup, bool is_given, bool may_tr
   facts.make_event_writer = [directory = options().summary_dir, how = detail::event_options(options())] {
     return summary::writer::shared(directory, how);
   };
+  facts.metrics = [this] { return metrics(); };
   positions_.set_resumes(setup_.resumes);
   positions_.set_log_name(options().name);
   watch_for_end();
