@@ -28,7 +28,8 @@ namespace stepwell::libtorch {
 std::vector<detail::named_generator> detail::generators() {
   std::vector<named_generator> all;
   all.push_back({"cpu", at::globalContext().defaultGenerator(at::kCPU)});
-  for (std::size_t i = 0; i < ::torch::cuda::device_count(); ++i) {
+  const auto devices = static_cast<std::size_t>(::torch::cuda::device_count());  // of another type in each version of LibTorch
+  for (std::size_t i = 0; i < devices; ++i) {
     const auto device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(i));
     all.push_back({"cuda" + std::to_string(i), at::globalContext().defaultGenerator(device)});
   }
