@@ -281,6 +281,15 @@ run_docs() {
   echo "build/docs/html/index.html"
 }
 
+# Builds the site from nothing, checks its links, and looks at all pages and at the search in Chromium.
+run_site() {
+  have site browser
+  rm -rf "$root/build/site-venv"
+  bash "$root/docs/build"
+  say "site: in Chromium"
+  python3 "$root/tests/site/check_site.py" "$root/build/site"
+}
+
 # programs_of PRESET [CTEST OPTION...]: prints the test programs among the selected tests; other programs need not be
 # built. A test that is a script has no target of its name.
 programs_of() {
