@@ -18,7 +18,7 @@ install(TARGETS stepwell EXPORT stepwell
 install(EXPORT stepwell NAMESPACE stepwell:: FILE stepwellTargets.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
 
 # Adapters, as components of the package.
-foreach(adapter IN ITEMS eigen xtensor torch mpi tensorflow)
+foreach(adapter IN ITEMS eigen xtensor torch mpi tensorflow board)
   if(TARGET stepwell_${adapter})
     install(TARGETS stepwell_${adapter} EXPORT stepwell_${adapter}
       ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

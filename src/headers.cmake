@@ -216,6 +216,11 @@ set(STEPWELL_TORCH_HEADERS
 set(STEPWELL_MPI_HEADERS
   stepwell/mpi/mpi.hpp
 )
+set(STEPWELL_BOARD_HEADERS
+  stepwell/board/board_hook.hpp
+  stepwell/board/http.hpp
+  stepwell/board/http_server.hpp
+)
 set(STEPWELL_TENSORFLOW_HEADERS
   stepwell/tensorflow/async_training.hpp
   stepwell/tensorflow/evaluation.hpp
@@ -276,6 +281,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/checkpoint/detail/tensor_reads.hpp
   stepwell/checkpoint/detail/unsynced_file_system.hpp
   # layer 3: summary
+  stepwell/summary/detail/event_stream.hpp
   stepwell/summary/detail/event_time.hpp
   stepwell/summary/detail/output.hpp
   # layer 4: group
@@ -285,6 +291,10 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/hooks/detail/rare_log.hpp
   stepwell/hooks/detail/save_budget.hpp
   stepwell/hooks/detail/writer_work.hpp
+  stepwell/board/detail/board_service.hpp
+  stepwell/board/detail/curve.hpp
+  stepwell/board/detail/live_state.hpp
+  stepwell/board/detail/run_history.hpp
   stepwell/mpi/detail/peers.hpp
   stepwell/mpi/detail/watchdog.hpp
   stepwell/torch/detail/c10d_engine.hpp

@@ -7,13 +7,13 @@
 //   curl -X POST -H "Authorization: Bearer TOKEN" localhost:PORT/stop
 //
 // /stop or Ctrl-C ends the training with a last checkpoint. The next start continues from it.
-#include "access.hpp"
 #include "board.hpp"
 #include "examine.hpp"
 #include "options.hpp"
 #include "routes.hpp"
-#include "server.hpp"
 #include "train.hpp"
+
+#include <stepwell/board/http_server.hpp>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -22,9 +22,9 @@
 
 #include <cstdio>
 #include <exception>
-#include <memory>
 
 namespace asio = boost::asio;
+namespace sb = stepwell::board;
 using namespace async_server;
 
 namespace {
@@ -36,21 +36,21 @@ asio::awaitable<void> train_and_examine(const options& wanted, asio::any_io_exec
 }
 
 void serve(const options& wanted) {
-  const auto token = wanted.token_file.empty() ? random_token() : token_in(wanted.token_file);
-  const access_rules rules(wanted.hosts, token);
+  const auto token = wanted.token_file.empty() ? sb::random_token() : token_in(wanted.token_file);
+  const sb::access_rules rules(wanted.hosts, token);
   board news;
   asio::thread_pool compute(1);  // runs the steps; declared before the loop, because its destructor waits for a running step
   asio::io_context loop;         // runs everything else
-  const auto web = std::make_shared<server>(loop, wanted.port, [&](const question& asked) { return answer_to(asked, rules, news); });
-  web->start();
-  std::printf("listening on 127.0.0.1:%d\n", web->port());
+  sb::http_server web(loop, {.port = wanted.port}, [&](const sb::request& asked) { return answer_to(asked, rules, news); });
+  web.start();
+  std::printf("listening on 127.0.0.1:%d\n", web.port());
   if (wanted.token_file.empty()) { std::printf("token %s\n", token.c_str()); }
   std::fflush(stdout);
 
   std::exception_ptr failed;
   asio::co_spawn(loop, train_and_examine(wanted, compute.get_executor(), news), [&](const std::exception_ptr& failure) {
     failed = failure;
-    web->stop();
+    web.stop();
   });
   loop.run();
   if (failed) { std::rethrow_exception(failed); }

@@ -2,6 +2,8 @@
 #include "options.hpp"
 
 #include <charconv>
+#include <fstream>
+#include <stdexcept>
 #include <string_view>
 
 namespace async_server {
@@ -35,6 +37,13 @@ std::optional<options> parse_options(int count, const char* const* arguments) {
     }
   }
   return parsed;
+}
+
+std::string token_in(const std::string& path) {
+  std::ifstream file(path);
+  std::string token;
+  if (!std::getline(file, token) || token.empty()) { throw std::runtime_error("no token found in the first line of " + path); }
+  return token;
 }
 
 }  // namespace async_server

@@ -23,4 +23,7 @@ struct options {
 /// command line.
 [[nodiscard]] std::optional<options> parse_options(int count, const char* const* arguments);
 
+/// Returns the first line of a file. @errors `std::runtime_error` if it cannot be read or is empty.
+[[nodiscard]] std::string token_in(const std::string& path);
+
 }  // namespace async_server

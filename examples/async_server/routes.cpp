@@ -9,11 +9,17 @@
 #include <string_view>
 
 namespace async_server {
+
+using stepwell::board::access_rules;
+using stepwell::board::answer;
+using stepwell::board::refusal;
+using stepwell::board::request;
+
 namespace {
 
 using json = nlohmann::json;
 
-answer status(const question& /*asked*/, board& news) {
+answer status(const request& /*asked*/, board& news) {
   json all{{"step", news.step},
            {"loss", news.loss},
            {"steps_per_second", news.steps_per_second},
@@ -24,7 +30,7 @@ answer status(const question& /*asked*/, board& news) {
   return {200, all.dump()};
 }
 
-answer predict(const question& asked, board& news) {
+answer predict(const request& asked, board& news) {
   const auto at = numbers_in(asked.body);
   if (!at) { return refusal(400, "give one or more finite numbers: {\"x\": [0.5, 1]}, or the numbers alone"); }
   if (!news.latest) { return refusal(503, "training has not started; try again later"); }
@@ -34,7 +40,7 @@ answer predict(const question& asked, board& news) {
   return {200, json{{"step", now->taken->step()}, {"y", y}}.dump()};
 }
 
-answer stop(const question& /*asked*/, board& news) {
+answer stop(const request& /*asked*/, board& news) {
   news.stop_training();
   return {200, json{{"stopping_at", news.step}}.dump()};
 }
@@ -43,13 +49,13 @@ struct route {
   std::string_view target;
   std::string_view method;
   bool needs_token;  // true if the request changes something
-  answer (*act)(const question&, board&);
+  answer (*act)(const request&, board&);
 };
 constexpr route routes[] = {{"/status", "GET", false, status}, {"/predict", "POST", false, predict}, {"/stop", "POST", true, stop}};
 
 }  // namespace
 
-answer answer_to(const question& asked, const access_rules& rules, board& news) {
+answer answer_to(const request& asked, const access_rules& rules, board& news) {
   if (auto refused = rules.refusal_of(asked)) { return *std::move(refused); }
   for (const auto& [target, method, needs_token, act] : routes) {
     if (asked.target != target) { continue; }

@@ -46,6 +46,7 @@ public:
     add_verify();
     add_events();
     add_plot();
+    add_board();
     add_compare();
     add_prune();
     add_export();
@@ -154,6 +155,19 @@ private:
                      : as_lines_ || events_.follow ? events_form::lines
                                                    : events_form::summary;
     });
+  }
+
+  void add_board() {
+    auto& command = add("board", "A page in a browser that shows all runs below a directory", board_, &serve_board);
+    command.add_option("DIRECTORY", board_.directory, "the directory of the runs")->required();
+    command.add_option("--port", board_.port, "the port; a free one if it is in use")->capture_default_str()->type_name("PORT");
+    command.add_option("--address", board_.address, "the IP address to listen on; other machines need the token of the URL to read")
+        ->capture_default_str()
+        ->type_name("ADDRESS");
+    command.add_option("--host", board_.hosts, "one more name by which browsers reach this machine; can be repeated")
+        ->type_name("NAME")
+        ->expected(1)
+        ->take_all();
   }
 
   void add_plot() {
@@ -284,6 +298,7 @@ private:
   verify_options verify_;
   events_options events_;
   plot_options plot_;
+  board_command_options board_;
   compare_options compare_;
   prune_options prune_;
   export_options export_;

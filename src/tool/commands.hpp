@@ -79,6 +79,18 @@ struct events_options {
 ///       twice.
 [[nodiscard]] exit_code events(const events_options& options, console& to);
 
+/// Options of `stepwell board`.
+struct board_command_options {
+  std::string directory;
+  std::uint16_t port = 6007;  ///< If it is in use, a free port is chosen.
+  std::string address = "127.0.0.1";
+  std::vector<std::string> hosts = {};  ///< More names by which browsers may reach the board.
+};
+
+/// Serves a page that shows all runs below a directory, until the process receives SIGINT or SIGTERM. Writes the URL first.
+/// @errors Those of `directory_board`. `unimplemented_error` if the program was built without the board.
+[[nodiscard]] exit_code serve_board(const board_command_options& options, console& to);
+
 /// Options of `stepwell plot`.
 struct plot_options {
   std::vector<std::string> targets;    ///< Directories of event files, or event files. Each of them is a run.

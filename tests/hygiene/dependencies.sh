@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Checks which folders include other libraries. Asio: coro, io, the async_*.hpp headers of session and training, and
+# Checks which folders include other libraries. Asio: coro, io, board, the async_*.hpp headers of session and training, and
 # files that declare an async_ function. xsimd: kernel. Protobuf: the .cpp files of format and tensorflow.
-# Eigen, xtensor, LibTorch and MPI: their own adapters.
+# Eigen, xtensor, LibTorch and MPI: their own adapters. Beast: the server of the board.
 source "$(dirname "$0")/common.sh"
 
 # including PATTERN: prints the files with an #include line that matches the pattern.
@@ -11,7 +11,7 @@ including() { files src/stepwell -- .hpp .cpp | xargs -r grep -lE "^[[:space:]]*
 
 for file in $(including 'boost/asio'); do
   case $file in
-    src/stepwell/coro/* | src/stepwell/io/* | src/stepwell/session/async_*.hpp | src/stepwell/session/detail/async_*.hpp | src/stepwell/training/async_*.hpp) ;;
+    src/stepwell/coro/* | src/stepwell/io/* | src/stepwell/board/* | src/stepwell/session/async_*.hpp | src/stepwell/session/detail/async_*.hpp | src/stepwell/training/async_*.hpp) ;;
     *) grep -qE '\basync_[a-z_]+[[:space:]]*\(' "$file" || mistake "$file: includes Asio, but declares no async_ function" ;;
   esac
 done
@@ -33,6 +33,9 @@ for file in $(including 'Eigen/'); do
 done
 for file in $(including 'torch/|ATen/|c10/'); do
   case $file in src/stepwell/torch/*) ;; *) mistake "$file: includes LibTorch; that is for src/stepwell/torch" ;; esac
+done
+for file in $(including 'boost/beast'); do
+  case $file in src/stepwell/board/http_server.cpp) ;; *) mistake "$file: includes Beast; that is for src/stepwell/board/http_server.cpp" ;; esac
 done
 for file in $(including 'mpi\.h'); do
   case $file in src/stepwell/mpi/*) ;; *) mistake "$file: includes MPI; that is for src/stepwell/mpi" ;; esac

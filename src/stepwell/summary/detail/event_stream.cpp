@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tool/event_stream.hpp"
+#include "stepwell/summary/detail/event_stream.hpp"
 
 #include "stepwell/base/log.hpp"
 #include "stepwell/format/detail/coding.hpp"
@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-namespace stepwell::tool {
+namespace stepwell::summary {
 namespace {
 
 constexpr std::size_t chunk_size = std::size_t{64} << 10;
@@ -80,4 +80,4 @@ std::optional<format::event> event_stream::next() {
   }
 }
 
-}  // namespace stepwell::tool
+}  // namespace stepwell::summary

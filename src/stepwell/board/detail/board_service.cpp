@@ -1,0 +1,655 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/board/detail/board_service.hpp"
+
+#include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
+#include "stepwell/format/detail/run_metadata.hpp"
+#include "stepwell/hook/prometheus.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace stepwell::board {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::size_t most_runs_asked = 64;
+constexpr std::size_t most_checkpoints = 200;
+constexpr std::size_t most_buckets = 8192;
+constexpr std::size_t usual_buckets = 1024;
+constexpr std::size_t most_histograms = 200;
+constexpr std::size_t usual_histograms = 50;
+constexpr std::int64_t most_traced_steps = 1000;
+constexpr std::int64_t usual_traced_steps = 10;
+constexpr std::string_view index_suffix = ".index";
+constexpr std::string_view text_plain = "text/plain; charset=utf-8";
+
+/// A request that cannot be answered. Caught by `answer_to`.
+struct refused {
+  int status;
+  std::string why;
+};
+
+json number(double value) {
+  if (std::isnan(value)) { return "nan"; }
+  if (std::isinf(value)) { return value > 0 ? "inf" : "-inf"; }
+  return value;
+}
+
+template<class T>
+json or_null(const std::optional<T>& value) {
+  if constexpr (std::is_same_v<T, double>) {
+    return value ? number(*value) : json();
+  } else {
+    return value ? json(*value) : json();
+  }
+}
+
+json numbers(const std::vector<double>& all) {
+  auto made = json::array();
+  for (const double one : all) { made.push_back(number(one)); }
+  return made;
+}
+
+template<class Range, class Convert>
+json list(const Range& all, Convert convert) {
+  auto made = json::array();
+  for (const auto& one : all) { made.push_back(convert(one)); }
+  return made;
+}
+
+std::string text_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+answer good(const json& value) { return {200, text_of(value)}; }
+
+/// Returns the number that is the whole text. Throws `refused` if it is not a number.
+template<class Number>
+Number parse(std::string_view name, std::string_view text) {
+  Number made{};
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), made);
+  bool is_good = failure == std::errc() && end == text.data() + text.size();
+  if constexpr (std::is_floating_point_v<Number>) { is_good = is_good && !std::isnan(made); }
+  if (!is_good) { throw refused{400, "the parameter " + std::string(name) + " is not a number"}; }
+  return made;
+}
+
+/// The parameters of a request.
+class parameters {
+public:
+  explicit parameters(const target_parts& parts) : parts_(parts) {}
+
+  [[nodiscard]] std::string need(std::string_view name) const {
+    auto found = parts_.value(name);
+    if (!found) { throw refused{400, "the parameter " + std::string(name) + " is missing"}; }
+    return *std::move(found);
+  }
+  template<class Number>
+  [[nodiscard]] std::optional<Number> number(std::string_view name) const {
+    const auto found = parts_.value(name);
+    return found ? std::optional(parse<Number>(name, *found)) : std::nullopt;
+  }
+  [[nodiscard]] std::size_t count(std::string_view name, std::size_t usual, std::size_t most) const {
+    const auto found = number<std::size_t>(name).value_or(usual);
+    if (found < 1 || found > most) { throw refused{400, "the parameter " + std::string(name) + " must be from 1 to " + std::to_string(most)}; }
+    return found;
+  }
+  [[nodiscard]] std::string text_or(std::string_view name, std::string_view otherwise) const {
+    return parts_.value(name).value_or(std::string(otherwise));
+  }
+  [[nodiscard]] std::vector<std::string> runs() const {
+    auto all = parts_.values("run");
+    if (all.empty()) { throw refused{400, "the parameter run is missing"}; }
+    if (all.size() > most_runs_asked) { throw refused{400, "give at most 64 runs"}; }
+    return all;
+  }
+
+private:
+  const target_parts& parts_;
+};
+
+json mark_json(const run_mark& mark) { return {{"kind", mark.kind}, {"step", mark.step}, {"time", number(mark.time)}, {"text", mark.text}}; }
+
+json line_json(const log_line& line) {
+  return {{"number", line.number}, {"time", line.time}, {"level", to_string(line.level)}, {"text", line.text}};
+}
+
+json action_json(const action_record& of) {
+  return {{"id", of.id},
+          {"action", of.action},
+          {"state", of.state},
+          {"requested", of.requested},
+          {"finished", or_null(of.finished)},
+          {"step", or_null(of.step)},
+          {"text", of.text},
+          {"download", of.has_trace ? json("/api/trace/" + std::to_string(of.id)) : json()}};
+}
+
+/// A checkpoint as its files show it.
+struct checkpoint_entry {
+  std::string name;
+  std::int64_t step = 0;
+  double time = 0;
+  std::uint64_t bytes = 0;
+};
+
+json checkpoint_json(const checkpoint_entry& of) {
+  return {{"name", of.name}, {"step", of.step}, {"time", of.time}, {"bytes", of.bytes}, {"is_verified", nullptr}};
+}
+
+/// Returns the checkpoints of a directory, the newest first.
+std::vector<checkpoint_entry> checkpoints_in(io::file_system& files, const std::string& directory) {
+  std::map<std::string, checkpoint_entry, std::less<>> found;
+  const auto names = files.list(directory);
+  if (!names) { return {}; }
+  for (const auto& name : *names) {
+    if (!name.ends_with(index_suffix)) { continue; }
+    const auto prefix = name.substr(0, name.size() - index_suffix.size());
+    const auto step = step_of_checkpoint(prefix);
+    const auto info = files.stat(io::join_path(directory, name));
+    if (step && info) { found[prefix] = {prefix, *step, seconds_of(info->modified)}; }
+  }
+  for (const auto& name : *names) {
+    const auto owner = found.find(name.substr(0, name.rfind('.')));
+    if (owner == found.end()) { continue; }
+    if (const auto info = files.stat(io::join_path(directory, name))) { owner->second.bytes += info->size; }
+  }
+  std::vector<checkpoint_entry> all;
+  for (auto& [name, one] : found) { all.push_back(std::move(one)); }
+  std::ranges::sort(all, [](const auto& a, const auto& b) { return std::pair(a.time, a.step) > std::pair(b.time, b.step); });
+  if (all.size() > most_checkpoints) { all.resize(most_checkpoints); }
+  return all;
+}
+
+json tags_json(const std::string& run, const run_history& of) {
+  std::vector<std::pair<std::string, json>> tags;
+  for (const auto& [tag, curve] : of.curves()) {
+    if (curve.points().empty()) { continue; }
+    const auto all = curve.all();
+    tags.emplace_back(tag, json{{"tag", tag},
+                                {"kind", "scalar"},
+                                {"points", curve.points().size()},
+                                {"first_step", all.first.step},
+                                {"last_step", all.last.step},
+                                {"min", number(all.min)},
+                                {"max", number(all.max)},
+                                {"last", number(all.last.value)},
+                                {"non_finite", all.nan + all.pos_inf + all.neg_inf}});
+  }
+  const auto add = [&](std::string_view kind, const auto& records) {
+    for (const auto& [tag, list] : records) {
+      if (list.empty()) { continue; }
+      tags.emplace_back(tag, json{{"tag", tag},
+                                  {"kind", kind},
+                                  {"points", list.size()},
+                                  {"first_step", list.front().step},
+                                  {"last_step", list.back().step}});
+    }
+  };
+  add("histogram", of.histograms());
+  add("text", of.texts());
+  add("image", of.images());
+  std::ranges::sort(tags, {}, &std::pair<std::string, json>::first);
+  return {{"run", run},
+          {"error", of.error().empty() ? json() : json(of.error())},
+          {"is_cut", of.is_cut()},
+          {"first_time", or_null(of.first_time())},
+          {"last_time", or_null(of.last_time())},
+          {"last_step", or_null(of.last_step())},
+          {"tags", list(tags, [](const auto& one) { return one.second; })}};
+}
+
+json step_time_json(const step_time& of) {
+  return {{"samples", of.samples},
+          {"step_seconds", of.step()},
+          {"model_seconds", of.model},
+          {"data_seconds", of.data},
+          {"io_seconds", of.io},
+          {"other_seconds", of.other},
+          {"hooks", list(of.hooks, [](const auto& hook) { return json{{"name", hook.first}, {"seconds", hook.second}}; })}};
+}
+
+json stop_conditions(const session_view& of) {
+  auto all = json::array();
+  if (!of.last_step) { return all; }
+  const auto distance = std::max<std::int64_t>(0, *of.last_step - of.step);
+  all.push_back({{"name", "last step"},
+                 {"text", "ends at step " + std::to_string(*of.last_step)},
+                 {"distance", distance},
+                 {"unit", "steps"},
+                 {"fraction", *of.last_step > 0 ? json(1 - static_cast<double>(distance) / static_cast<double>(*of.last_step)) : json()}});
+  return all;
+}
+
+std::optional<double> remaining_seconds(const session_view& of) {
+  if (!of.last_step || !of.steps_per_second || !(*of.steps_per_second > 0)) { return std::nullopt; }
+  return static_cast<double>(std::max<std::int64_t>(0, *of.last_step - of.step)) / *of.steps_per_second;
+}
+
+/// Returns the media type of an image that a browser may show. Empty for other bytes.
+std::string_view type_of_image(std::string_view bytes) {
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) { return "image/png"; }
+  if (bytes.starts_with("\xff\xd8\xff")) { return "image/jpeg"; }
+  if (bytes.starts_with("GIF87a") || bytes.starts_with("GIF89a")) { return "image/gif"; }
+  return {};
+}
+
+/// Returns at most `most` elements, evenly chosen, with the last one.
+template<class Record>
+std::vector<const Record*> chosen(const std::vector<Record>& all, std::size_t most) {
+  const auto count = std::min(most, all.size());
+  std::vector<const Record*> made;
+  for (std::size_t i = 1; i <= count; ++i) { made.push_back(&all[all.size() * i / count - 1]); }
+  return made;
+}
+
+/// The events of one client.
+class client_events final : public event_source {
+public:
+  client_events(std::shared_ptr<board_service> service, std::uint64_t last) : service_(std::move(service)), last_(last) {}
+  std::optional<std::string> next() override {
+    service_->pump();
+    return service_->events_text(last_);
+  }
+
+private:
+  std::shared_ptr<board_service> service_;
+  std::uint64_t last_;
+};
+
+}  // namespace
+
+struct board_service::state {
+  service_options options;
+  access_rules rules;
+  run_directory runs;
+  std::uint64_t version = 0;                          // of the view that was sent last
+  std::map<std::string, double> sent_values = {};     // of the last `values` event
+  std::optional<std::string> live_run = std::nullopt;  // searched when it is needed
+  std::uint64_t live_bytes = 0;  // size of the event files of the live run in the last `changed` event
+  double looked_at = 0;
+  std::vector<checkpoint_entry> checkpoints = {};
+  std::int64_t checkpoint_saves = -1;  // number of saves when `checkpoints` were listed
+
+  [[nodiscard]] double now() const { return seconds_of(options.time->wall_now()); }
+};
+
+/// The functions that answer, and what they share.
+class board_service::routes {
+public:
+  explicit routes(state& of) : of_(of) {}
+
+  [[nodiscard]] answer board() {
+    return good({{"api", 1},
+                 {"mode", of_.options.live ? "session" : "directory"},
+                 {"title", of_.options.title},
+                 {"directory", of_.options.directory},
+                 {"live_run", or_null(live_run())},
+                 {"needs_token_to_read", of_.options.needs_token_to_read},
+                 {"actions", of_.options.live ? json{"checkpoint", "stop", "trace"} : json::array()},
+                 {"now", of_.now()}});
+  }
+
+  [[nodiscard]] answer health() {
+    const bool is_failed = of_.options.live && of_.options.live->view().phase == "failed";
+    return {is_failed ? 503 : 200, text_of({{"status", is_failed ? "failed" : "ok"}})};
+  }
+
+  [[nodiscard]] answer metrics() {
+    std::string text;
+    if (of_.options.live) {
+      const auto view = of_.options.live->view();
+      text = prometheus_text(view.metrics, of_.options.title, view.watched);
+    }
+    return {200, text, "text/plain; version=0.0.4; charset=utf-8"};
+  }
+
+  [[nodiscard]] json session_json() {
+    const auto view = live().view();
+    const auto& m = view.metrics;
+    return {{"time", view.time},
+            {"phase", view.phase},
+            {"started", view.started},
+            {"first_step", view.first_step},
+            {"step", view.step},
+            {"last_step", or_null(view.last_step)},
+            {"steps_per_second", or_null(view.steps_per_second)},
+            {"remaining_seconds", or_null(remaining_seconds(view))},
+            {"stopping_because", or_null(view.stopping_because)},
+            {"epoch", view.epoch ? json{{"number", view.epoch->epoch + 1}, {"is_last_batch", view.epoch->is_last}} : json()},
+            {"restored_from", or_null(view.restored_from)},
+            {"watched", list(view.watched,
+                             [](const auto& one) {
+                               return json{{"name", one.name}, {"value", number(one.value)}, {"step", one.step}};
+                             })},
+            {"stop_conditions", stop_conditions(view)},
+            {"notes", list(view.notes, [](const auto& note) { return json{{"name", note.first}, {"text", note.second}}; })},
+            {"step_time", view.step_time ? step_time_json(*view.step_time) : json()},
+            {"checkpoints", checkpoints_json(view)},
+            {"recoveries", m.recoveries},
+            {"creations", m.creations},
+            {"rollbacks", m.rollbacks},
+            {"group", nullptr},
+            {"actions", list(live().actions(), action_json)}};
+  }
+  [[nodiscard]] answer session() { return good(session_json()); }
+
+  [[nodiscard]] answer runs() {
+    const auto live = live_run();
+    const auto all = list(of_.runs.list(), [&](const run_entry& one) {
+      return json{{"run", one.run}, {"is_live", one.run == live}, {"changed", one.changed}, {"bytes", one.bytes}, {"files", one.files}};
+    });
+    return good({{"runs", all}, {"is_cut", of_.runs.is_cut()}});
+  }
+
+  [[nodiscard]] answer tags(const parameters& given) {
+    return good({{"runs", list(given.runs(), [this](const std::string& run) { return tags_json(run, history(run)); })}});
+  }
+
+  [[nodiscard]] answer curve(const parameters& given) {
+    const auto axis = given.text_or("axis", "step");
+    if (axis != "step" && axis != "time") { throw refused{400, "the parameter axis must be step or time"}; }
+    const curve_range range{axis == "time" ? curve_axis::time : curve_axis::step, given.number<double>("from"), given.number<double>("to")};
+    const auto& of = found_in(history(given.need("run")).curves(), given.need("tag"));
+    const auto points = of.points_in(range);
+    const auto buckets = reduce(points, given.count("buckets", usual_buckets, most_buckets));
+    return {200, encode_buckets(buckets, points.size(), of.revision()), "application/octet-stream"};
+  }
+
+  [[nodiscard]] answer marks(const parameters& given) {
+    const auto run = given.need("run");
+    auto all = history(run).marks();
+    if (of_.options.live && run == live_run()) {
+      std::ranges::move(of_.options.live->marks(), std::back_inserter(all));
+      std::ranges::stable_sort(all, {}, &run_mark::time);
+    }
+    return good({{"marks", list(all, mark_json)}});
+  }
+
+  [[nodiscard]] answer checkpoints(const parameters& given) {
+    const auto* entry = of_.runs.find(given.need("run"));
+    if (entry == nullptr) { throw refused{404, "there is no such run"}; }
+    return good({{"checkpoints", list(checkpoints_in(of_.runs.files(), entry->path), checkpoint_json)}});
+  }
+
+  [[nodiscard]] answer histograms(const parameters& given) {
+    const auto& of = found_in(history(given.need("run")).histograms(), given.need("tag"));
+    return good({{"histograms", list(chosen(of, given.count("count", usual_histograms, most_histograms)), [](const auto* one) {
+                    return json{{"step", one->step},          {"time", one->time},        {"min", number(one->min)},
+                                {"max", number(one->max)},    {"count", number(one->count)}, {"sum", number(one->sum)},
+                                {"limits", numbers(one->limits)}, {"counts", numbers(one->counts)}};
+                  })}});
+  }
+
+  [[nodiscard]] answer texts(const parameters& given) {
+    auto all = found_in(history(given.need("run")).texts(), given.need("tag"));
+    std::ranges::reverse(all);
+    return good({{"texts", list(all, [](const auto& one) { return json{{"step", one.step}, {"time", one.time}, {"text", one.text}}; })}});
+  }
+
+  [[nodiscard]] answer images(const parameters& given) {
+    const auto& of = found_in(history(given.need("run")).images(), given.need("tag"));
+    auto all = json::array();
+    for (auto one = of.rbegin(); one != of.rend(); ++one) {
+      all.push_back({{"step", one->step},   {"index", one->index},   {"time", one->time},
+                     {"width", one->width}, {"height", one->height}, {"bytes", one->encoded.size()}});
+    }
+    return good({{"images", all}});
+  }
+
+  [[nodiscard]] answer image(const parameters& given) {
+    const auto& of = found_in(history(given.need("run")).images(), given.need("tag"));
+    const auto step = parse<std::int64_t>("step", given.need("step"));
+    const auto index = given.number<std::int64_t>("index").value_or(0);
+    const auto found = std::ranges::find_if(of, [&](const image_record& one) { return one.step == step && one.index == index; });
+    const auto type = found == of.end() ? std::string_view() : type_of_image(found->encoded);
+    if (type.empty()) { throw refused{404, "there is no such PNG, JPEG or GIF image"}; }
+    return {200, found->encoded, std::string(type)};
+  }
+
+  [[nodiscard]] answer hparams(const parameters& given) {
+    return good({{"runs", list(given.runs(), [this](const std::string& run) {
+                    auto all = json::object();
+                    for (const auto& [name, value] : history(run).hparams()) {
+                      all[name] = std::visit(
+                          [](const auto& held) {
+                            if constexpr (std::is_same_v<std::remove_cvref_t<decltype(held)>, double>) {
+                              return number(held);
+                            } else {
+                              return json(held);
+                            }
+                          },
+                          value.get());
+                    }
+                    return json{{"run", run}, {"hparams", all}};
+                  })}});
+  }
+
+  [[nodiscard]] answer log(const parameters& given) {
+    const auto after = given.number<std::uint64_t>("after").value_or(0);
+    return good({{"lines", of_.options.live ? list(of_.options.live->log_after(after), line_json) : json::array()}});
+  }
+
+  [[nodiscard]] answer ranks() { return good({{"ranks", json::array()}}); }
+
+  [[nodiscard]] answer trace(std::string_view id) {
+    const auto found = live().trace(parse<std::uint64_t>("id", id));
+    if (!found) { throw refused{404, "there is no such trace"}; }
+    return {200, format::encode_chrome_trace(*found), "application/json",
+            {{"Content-Disposition", "attachment; filename=\"trace-" + std::to_string(parse<std::uint64_t>("id", id)) + ".json\""}}};
+  }
+
+  [[nodiscard]] answer action(std::string_view id) {
+    const auto found = live().action(parse<std::uint64_t>("id", id));
+    if (!found) { throw refused{404, "there is no such action"}; }
+    return good(action_json(*found));
+  }
+
+  [[nodiscard]] answer act(const std::string& action, const request& asked) {
+    if (action != "checkpoint" && action != "stop" && action != "trace") { throw refused{404, "there is no such action"}; }
+    if (!is_json(asked.content_type)) { throw refused{415, "send Content-Type: application/json"}; }
+    const auto given = json::parse(asked.body, nullptr, false);
+    if (!given.is_object()) { throw refused{400, "the body is not a JSON object; send {}"}; }
+    if (!of_.options.live) { throw refused{409, "this board shows a directory; there is no session to act on"}; }
+    const auto phase = live().view().phase;
+    if (phase == "ended" || phase == "failed") { throw refused{409, "the session has ended"}; }
+    if (action == "checkpoint" && of_.options.checkpoint_directory.empty()) { throw refused{409, "this session saves no checkpoints"}; }
+    const auto steps = action == "trace" ? steps_in(given) : 0;
+    const auto made = live().request(action, steps, of_.now(), "waiting for the end of the step");
+    if (!made) { throw refused{409, "such an action is pending"}; }
+    if (action == "checkpoint") { of_.options.signals->request_checkpoint(); }
+    if (action == "stop") { of_.options.signals->request_stop({stop_cause::requested, "requested on the board"}); }
+    return {202, text_of(action_json(*made))};
+  }
+
+  [[nodiscard]] answer events(const std::shared_ptr<board_service>& service, const request& asked) {
+    std::uint64_t last = 0;
+    if (of_.options.live) {
+      service->pump();
+      of_.options.live->add_event("state", text_of(session_json()));  // a new client begins with it
+      last = of_.options.live->newest_event() - 1;
+    }
+    if (!asked.last_event_id.empty()) { last = parse<std::uint64_t>("Last-Event-ID", asked.last_event_id); }
+    return {.events = std::make_shared<client_events>(service, last)};
+  }
+
+  void pump() {
+    if (!of_.options.live) { return; }
+    auto& live = *of_.options.live;
+    const auto changes = live.take_changes();
+    for (const auto& line : changes.lines) { live.add_event("log", text_of(line_json(line))); }
+    for (const auto& mark : changes.marks) { live.add_event("mark", text_of(mark_json(mark))); }
+    for (const auto& action : changes.actions) { live.add_event("action", text_of(action_json(action))); }
+    if (std::exchange(of_.version, live.version()) != live.version()) {
+      live.add_event("state", text_of(session_json()));
+      add_values();
+    }
+    add_changed();
+  }
+
+private:
+  [[nodiscard]] live_state& live() const {
+    if (!of_.options.live) { throw refused{404, "this board shows a directory; there is no session"}; }
+    return *of_.options.live;
+  }
+
+  [[nodiscard]] const run_history& history(const std::string& run) {
+    const auto* found = of_.runs.history(run);
+    if (found == nullptr) { throw refused{404, "there is no such run"}; }
+    return *found;
+  }
+
+  template<class Map>
+  [[nodiscard]] static const typename Map::mapped_type& found_in(const Map& all, const std::string& tag) {
+    const auto found = all.find(tag);
+    if (found == all.end()) { throw refused{404, "the run has no such tag of this kind"}; }
+    return found->second;
+  }
+
+  [[nodiscard]] static bool is_json(std::string_view type) {
+    return type.substr(0, type.find(';')).starts_with("application/json") && type.find(',') == std::string_view::npos;
+  }
+
+  [[nodiscard]] static std::int64_t steps_in(const json& given) {
+    if (!given.contains("steps")) { return usual_traced_steps; }
+    const auto& steps = given["steps"];
+    if (!steps.is_number_integer() || steps < 1 || steps > most_traced_steps) { throw refused{400, "steps must be from 1 to 1000"}; }
+    return steps.get<std::int64_t>();
+  }
+
+  /// Returns the run of this process. Its directory may appear after the start.
+  [[nodiscard]] const std::optional<std::string>& live_run() {
+    if (of_.live_run || of_.options.live_directory.empty()) { return of_.live_run; }
+    const auto canonical = of_.runs.files().canonical(of_.options.live_directory);
+    if (!canonical) { return of_.live_run; }
+    for (const auto& entry : of_.runs.list()) {
+      const auto other = of_.runs.files().canonical(entry.path);
+      if (other && *other == *canonical) { of_.live_run = entry.run; }
+    }
+    return of_.live_run;
+  }
+
+  [[nodiscard]] json checkpoints_json(const session_view& view) {
+    const auto& directory = of_.options.checkpoint_directory;
+    const auto& m = view.metrics;
+    if (!directory.empty() && of_.checkpoint_saves != m.saves) {
+      of_.checkpoints = checkpoints_in(of_.runs.files(), directory);
+      of_.checkpoint_saves = m.saves;
+    }
+    const auto* newest = of_.checkpoints.empty() ? nullptr : &of_.checkpoints.front();
+    const double age = newest != nullptr ? std::max(0.0, of_.now() - newest->time) : 0;
+    const auto saved_step = newest != nullptr ? newest->step : view.first_step;
+    return {{"directory", directory.empty() ? json() : json(directory)},
+            {"newest", newest != nullptr ? checkpoint_json(*newest) : json()},
+            {"age_seconds", newest != nullptr ? json(age) : json()},
+            {"saves", m.saves},
+            {"saves_failed", m.saves_failed},
+            {"saves_skipped", m.saves_skipped},
+            {"saves_postponed", m.saves_postponed},
+            {"last_save_seconds", m.last_save_time.count()},
+            {"backlog",
+             {{"writing_bytes", m.under_way.writing_bytes},
+              {"writing_seconds", m.under_way.writing_for.count()},
+              {"waiting_bytes", m.under_way.waiting_bytes}}},
+            {"lost_steps", std::max<std::int64_t>(0, view.step - saved_step)},
+            {"lost_seconds", newest != nullptr ? age : std::max(0.0, of_.now() - view.started)}};
+  }
+
+  void add_values() {
+    const auto view = live().view();
+    auto values = json::object();
+    for (const auto& [name, value, step] : view.watched) {
+      const auto [known, is_new] = of_.sent_values.try_emplace(name, value);
+      const bool is_same = !is_new && (known->second == value || (std::isnan(known->second) && std::isnan(value)));
+      known->second = value;
+      if (!is_same) { values[name] = number(value); }
+    }
+    if (values.empty()) { return; }
+    live().add_event("values", text_of({{"run", or_null(of_.live_run)}, {"step", view.step}, {"time", view.time}, {"values", values}}));
+  }
+
+  /// Adds a `changed` event if the event files of the live run have grown. Looks at most once a second.
+  void add_changed() {
+    if (of_.now() - of_.looked_at < 1) { return; }
+    of_.looked_at = of_.now();
+    const auto& run = live_run();
+    if (!run) { return; }
+    const auto bytes = of_.runs.bytes_of(*run);
+    if (std::exchange(of_.live_bytes, bytes) != bytes) { live().add_event("changed", text_of({{"runs", {*run}}})); }
+  }
+
+  state& of_;
+};
+
+board_service::board_service(service_options options, access_rules rules, run_directory runs)
+    : state_(std::make_unique<state>(state{std::move(options), std::move(rules), std::move(runs)})) {}
+board_service::~board_service() = default;
+
+void board_service::pump() { routes(*state_).pump(); }
+
+std::string board_service::events_text(std::uint64_t& last) {
+  std::string text;
+  if (!state_->options.live) { return text; }
+  bool is_skipped = false;
+  const auto events = state_->options.live->events_after(last, is_skipped);
+  if (is_skipped) { text += "event: skipped\ndata: {}\n\n"; }
+  for (const auto& [id, kind, data] : events) {
+    text.append("id: ").append(std::to_string(id)).append("\nevent: ").append(kind).append("\ndata: ").append(data).append("\n\n");
+    last = id;
+  }
+  return text;
+}
+
+answer board_service::answer_to(const request& asked) {
+  if (auto refusal = state_->rules.refusal_of(asked)) { return *std::move(refusal); }
+  const auto target = parse_target(asked.target);
+  if (!target) { return refusal(400, "invalid target"); }
+  const auto& path = target->path;
+  routes routes(*state_);
+  try {
+    constexpr std::string_view actions = "/api/actions/";
+    if (asked.method == "POST" && path.starts_with(actions)) {
+      if (!state_->rules.has_token(asked)) { throw refused{401, "the header Authorization: Bearer TOKEN is required"}; }
+      return routes.act(path.substr(actions.size()), asked);
+    }
+    if (asked.method != "GET") { throw refused{405, "use the method GET"}; }
+    if (path == "/") {
+      return {200, std::string(page_text), "text/html; charset=utf-8", {{"Content-Security-Policy", std::string(page_policy)}}};
+    }
+    if (path == "/healthz") { return routes.health(); }
+    if (state_->options.needs_token_to_read && !state_->rules.has_token(asked)) {
+      throw refused{401, "the header Authorization: Bearer TOKEN is required, also to read"};
+    }
+    const parameters given(*target);
+    if (path == "/metrics") { return routes.metrics(); }
+    if (path == "/api/openapi.yaml") { return {200, std::string(interface_text), std::string(text_plain)}; }
+    if (path == "/api/board") { return routes.board(); }
+    if (path == "/api/session") { return routes.session(); }
+    if (path == "/api/runs") { return routes.runs(); }
+    if (path == "/api/tags") { return routes.tags(given); }
+    if (path == "/api/curve") { return routes.curve(given); }
+    if (path == "/api/marks") { return routes.marks(given); }
+    if (path == "/api/checkpoints") { return routes.checkpoints(given); }
+    if (path == "/api/histograms") { return routes.histograms(given); }
+    if (path == "/api/texts") { return routes.texts(given); }
+    if (path == "/api/images") { return routes.images(given); }
+    if (path == "/api/image") { return routes.image(given); }
+    if (path == "/api/hparams") { return routes.hparams(given); }
+    if (path == "/api/log") { return routes.log(given); }
+    if (path == "/api/ranks") { return routes.ranks(); }
+    if (path == "/api/live") { return routes.events(shared_from_this(), asked); }
+    constexpr std::string_view trace = "/api/trace/";
+    if (path.starts_with(trace)) { return routes.trace(path.substr(trace.size())); }
+    if (path.starts_with(actions)) { return routes.action(path.substr(actions.size())); }
+    throw refused{404, "not found; /api/openapi.yaml lists all addresses"};
+  } catch (const refused& why) { return refusal(why.status, why.why); }
+}
+
+}  // namespace stepwell::board

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/board/detail/curve.hpp"
+
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+namespace stepwell::board {
+namespace {
+
+template<class Number>
+void append_little(std::string& out, Number number) {
+  static_assert(std::endian::native == std::endian::little, "the binary form of curves is little-endian");
+  char bytes[sizeof number];
+  std::memcpy(bytes, &number, sizeof number);
+  out.append(bytes, sizeof number);
+}
+
+}  // namespace
+
+curve_bucket bucket_of(std::span<const curve_point> points) {
+  curve_bucket made{.first = points.front(), .last = points.back()};
+  double sum = 0;
+  for (const auto& [step, time, value] : points) {
+    if (std::isfinite(value)) {
+      made.min = made.finite == 0 ? value : std::min(made.min, value);
+      made.max = made.finite == 0 ? value : std::max(made.max, value);
+      ++made.finite;
+      sum += value;
+    } else {
+      ++(std::isnan(value) ? made.nan : value > 0 ? made.pos_inf : made.neg_inf);
+    }
+  }
+  if (made.finite > 0) { made.mean = std::clamp(sum / static_cast<double>(made.finite), made.min, made.max); }  // a sum may overflow
+  return made;
+}
+
+std::vector<curve_bucket> reduce(std::span<const curve_point> points, std::size_t most) {
+  const auto count = std::min(most, points.size());
+  std::vector<curve_bucket> made;
+  made.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto begin = points.size() * i / count;
+    const auto end = points.size() * (i + 1) / count;
+    made.push_back(bucket_of(points.subspan(begin, end - begin)));
+  }
+  return made;
+}
+
+void curve::add(const curve_point& point) {
+  if (points_.empty() || points_.back().step <= point.step) { return points_.push_back(point); }
+  points_.insert(std::ranges::upper_bound(points_, point.step, {}, &curve_point::step), point);
+}
+
+bool curve::cut(std::int64_t step) {
+  const auto first = std::ranges::lower_bound(points_, step, {}, &curve_point::step);
+  if (first == points_.end()) { return false; }
+  points_.erase(first, points_.end());
+  ++revision_;
+  return true;
+}
+
+std::span<const curve_point> curve::points_in(const curve_range& range) const {
+  const auto place_of = [&](const curve_point& point) { return range.axis == curve_axis::step ? static_cast<double>(point.step) : point.time; };
+  auto begin = points_.begin();
+  auto end = points_.end();
+  if (range.from) { begin = std::ranges::find_if(points_, [&](const auto& point) { return place_of(point) >= *range.from; }); }
+  if (range.to) {
+    while (end != begin && place_of(*(end - 1)) > *range.to) { --end; }
+  }
+  if (begin != points_.begin()) { --begin; }
+  if (end != points_.end()) { ++end; }
+  return {begin, end};
+}
+
+std::string encode_buckets(std::span<const curve_bucket> buckets, std::size_t total, std::uint64_t revision) {
+  std::string out = "SWC1";
+  out.reserve(32 + buckets.size() * 12 * sizeof(double));
+  append_little(out, static_cast<std::uint32_t>(buckets.size()));
+  append_little(out, static_cast<double>(total));
+  append_little(out, static_cast<double>(revision));
+  append_little(out, 0.0);
+  const auto add_column = [&](auto number_of) {
+    for (const auto& bucket : buckets) { append_little(out, static_cast<double>(number_of(bucket))); }
+  };
+  add_column([](const auto& of) { return of.first.step; });
+  add_column([](const auto& of) { return of.last.step; });
+  add_column([](const auto& of) { return of.first.time; });
+  add_column([](const auto& of) { return of.last.time; });
+  add_column([](const auto& of) { return of.min; });
+  add_column([](const auto& of) { return of.max; });
+  add_column([](const auto& of) { return of.mean; });
+  add_column([](const auto& of) { return of.last.value; });
+  add_column([](const auto& of) { return of.finite; });
+  add_column([](const auto& of) { return of.nan; });
+  add_column([](const auto& of) { return of.pos_inf; });
+  add_column([](const auto& of) { return of.neg_inf; });
+  return out;
+}
+
+}  // namespace stepwell::board

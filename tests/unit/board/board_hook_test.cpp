@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The board of a session, over the loopback device.
+#include "support/catch.hpp"
+#include "support/log_capture.hpp"
+#include "support/session_rig.hpp"
+
+#include <stepwell/board/board_hook.hpp>
+#include <stepwell/board/http_server.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/hooks/summary_saver_hook.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/write.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using nlohmann::json;
+using sw::test::session_rig;
+
+namespace {
+
+/// The port and the token of a URL such as "http://127.0.0.1:6007/#token=0123".
+struct place {
+  std::uint16_t port = 0;
+  std::string token;
+
+  explicit place(const std::string& url) {
+    const auto colon = url.rfind(':');
+    port = static_cast<std::uint16_t>(std::stoi(url.substr(colon + 1)));
+    token = url.substr(url.find("#token=") + 7);
+  }
+};
+
+/// A connection of a client.
+class client {
+public:
+  explicit client(std::uint16_t port) : port_(port), socket_(context_) { socket_.connect({asio::ip::address_v4::loopback(), port}); }
+
+  void send(const std::string& text) { asio::write(socket_, asio::buffer(text)); }
+  /// Sends a request and returns the whole answer; the server closes the connection after it.
+  std::string ask(const std::string& method, const std::string& target, const std::string& headers = {}, const std::string& body = {}) {
+    send(method + " " + target + " HTTP/1.1\r\nHost: localhost:" + std::to_string(port_) + "\r\nConnection: close\r\n" + headers +
+         (body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") + "\r\n" + body);
+    return rest();
+  }
+  /// Returns everything that the server sends before it closes the connection.
+  std::string rest() {
+    boost::system::error_code failure;
+    asio::read(socket_, asio::dynamic_buffer(text_), failure);
+    return std::exchange(text_, {});
+  }
+  /// Returns the text up to the end of `mark`.
+  std::string until(const std::string& mark) {
+    const auto size = asio::read_until(socket_, asio::dynamic_buffer(text_), mark);
+    auto found = text_.substr(0, size);
+    text_.erase(0, size);
+    return found;
+  }
+
+private:
+  asio::io_context context_;
+  std::uint16_t port_;
+  tcp::socket socket_;
+  std::string text_;
+};
+
+std::string get(std::uint16_t port, const std::string& target) { return client(port).ask("GET", target); }
+std::string body_of(const std::string& said) { return said.substr(said.find("\r\n\r\n") + 4); }
+json value(std::uint16_t port, const std::string& target) { return json::parse(body_of(get(port, target))); }
+std::string post(const place& at, const std::string& action, const std::string& body = "{}") {
+  return client(at.port).ask("POST", "/api/actions/" + action, "Authorization: Bearer " + at.token + "\r\nContent-Type: application/json\r\n", body);
+}
+
+/// Options of a board that looks at each step.
+sw::board_options each_step() {
+  return {.port = 0, .update_secs = 0, .on_ready = [](const std::string&) {}};
+}
+
+using result = sw::test::adding_model::result;
+
+}  // namespace
+
+TEST_CASE("a board shows its session while it trains, and its events", "[board][hook]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  sw::stop_at_step_hook stop{{.last_step = 1000}};
+  auto session = sw::monitored_training_session(rig.model, rig.options(), stop, sw::board_hook(each_step(), sw::tag("loss", &result::loss)));
+  const place at(session.hook<sw::board_hook<decltype(sw::tag("loss", &result::loss))>>().url());
+  sw::test::run_until(session, 3);
+  auto seen = value(at.port, "/api/session");
+  CHECK(seen["phase"] == "running");
+  CHECK(seen["step"] == 3);
+  CHECK(seen["last_step"] == 1000);
+  CHECK(seen["watched"][0] == json{{"name", "loss"}, {"value", 6}, {"step", 3}});
+  REQUIRE(seen["step_time"].is_object());
+  CHECK(seen["step_time"]["samples"] == 2);
+
+  client listener(at.port);
+  listener.send("GET /api/live HTTP/1.1\r\nHost: localhost:" + std::to_string(at.port) + "\r\n\r\n");
+  CHECK(listener.until("\r\n\r\n").find("text/event-stream") != std::string::npos);
+  CHECK(listener.until("\n\n").find("event: state\n") != std::string::npos);
+  sw::test::run_until(session, 4);
+  CHECK(listener.until("event: values\n").find("\"step\":4") != std::string::npos);
+  sw::log_warning("a warning for the page");
+  CHECK(listener.until("a warning for the page").find("event: log\n") != std::string::npos);
+  session.close();
+  CHECK(listener.until("event: end\n").find("\"phase\":\"ended\"") != std::string::npos);
+  CHECK(value(at.port, "/api/session")["phase"] == "ended");
+}
+
+TEST_CASE("a checkpoint, a stop and a trace can be requested on the board", "[board][hook]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  auto options = rig.options();
+  options.save_checkpoint_steps = 1000;
+  auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(each_step()));
+  const place at(session.hook<sw::board_hook<>>().url());
+  sw::test::run_until(session, 3);
+  sw::test::wait_for_saves(session);
+  CHECK(client(at.port).ask("POST", "/api/actions/stop", "Content-Type: application/json\r\n", "{}").starts_with("HTTP/1.1 401 "));
+  CHECK_FALSE(session.should_stop());
+
+  CHECK(post(at, "checkpoint").starts_with("HTTP/1.1 202 "));
+  sw::test::run_until(session, 4);
+  sw::test::wait_for_saves(session);
+  sw::test::run_until(session, 6);
+  CHECK(value(at.port, "/api/actions/1")["state"] == "done");
+  CHECK(value(at.port, "/api/session")["checkpoints"]["newest"]["step"] == 4);
+  CHECK(rig.steps() == "0 4");
+
+  CHECK(post(at, "trace", R"({"steps": 2})").starts_with("HTTP/1.1 202 "));
+  sw::test::run_until(session, 10);
+  const auto trace = value(at.port, "/api/actions/2");
+  REQUIRE(trace["state"] == "done");
+  const auto events = value(at.port, trace["download"])["traceEvents"];
+  int runs = 0;
+  for (const auto& event : events) { runs += event["name"] == "run" ? 1 : 0; }
+  CHECK(runs == 2);
+
+  CHECK(post(at, "stop").starts_with("HTTP/1.1 202 "));
+  CHECK(session.should_stop());
+  session.close();
+  CHECK(value(at.port, "/api/actions/3")["state"] == "done");
+  CHECK(session.stop_reason().text == "requested on the board");
+}
+
+TEST_CASE("a board shows the curves of its run and of the runs beside it, and marks a recovery", "[board][hook]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  const auto parent = rig.directory.path();
+  sw::summary::writer(parent + "/before").add_scalar("loss", 1.0f, 1);
+  auto options = rig.options();
+  options.summary_dir = parent + "/now";
+  options.retry.initial_backoff = 0;
+  rig.model.before = [fails = true](std::int64_t batch) mutable {
+    if (batch == 6 && std::exchange(fails, false)) { throw sw::aborted_error("a server restarts"); }
+  };
+  auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(each_step()),
+                                                sw::summary_saver_hook({.save_steps = 1}, sw::summary::scalar("loss", &result::loss)));
+  const place at(session.hook<sw::board_hook<>>().url());
+  sw::test::run_until(session, 5);
+  sw::test::wait_for_saves(session);
+  session.run(6);
+  const auto runs = value(at.port, "/api/runs")["runs"];
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0]["run"] == "before");
+  CHECK(runs[1]["is_live"] == true);
+  CHECK(value(at.port, "/api/board")["live_run"] == "now");
+  CHECK(value(at.port, "/api/session")["recoveries"] == 1);
+  session.close();
+  const auto marks = value(at.port, "/api/marks?run=now")["marks"];
+  bool has_recovery = false;
+  for (const auto& mark : marks) { has_recovery = has_recovery || (mark["kind"] == "recovery" && mark["text"] == "recovered: a server restarts"); }
+  CHECK(has_recovery);
+  CHECK(value(at.port, "/api/tags?run=now")["runs"][0]["tags"].size() >= 1);
+}
+
+TEST_CASE("a port that is in use is replaced by a free one, and an address that is wrong is an error", "[board][hook]") {
+  const sw::test::log_capture log;
+  const sw::test::temporary_directory directory;
+  const sw::directory_board first({.port = 0, .runs_directory = directory.path(), .on_ready = [](const std::string&) {}});
+  const place at(first.url());
+  const sw::directory_board second({.port = at.port, .runs_directory = directory.path(), .on_ready = [](const std::string&) {}});
+  CHECK(place(second.url()).port != at.port);
+  CHECK(log.contains(sw::log_level::warning, "is in use"));
+  CHECK(get(at.port, "/").find("Content-Security-Policy: default-src 'none'; script-src ") != std::string::npos);
+  CHECK_THROWS_AS(sw::directory_board({.address = "localhost", .runs_directory = directory.path()}), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::directory_board({.address = "192.0.2.1", .runs_directory = directory.path()}), sw::unavailable_error);
+  CHECK_THROWS_AS(sw::directory_board({.runs_directory = directory.path() + "/none"}), sw::not_found_error);
+  CHECK_THROWS_AS(sw::board_hook<>({.update_secs = -1}), sw::invalid_argument_error);
+}
+
+TEST_CASE("slow and idle connections do not keep others from the server", "[board][hook]") {
+  asio::io_context loop;
+  sw::board::http_server server(loop, {.max_connections = 10, .patience = std::chrono::milliseconds(200)},
+                                [](const sw::board::request&) { return sw::board::answer{200, "good", "text/plain"}; });
+  server.start();
+  std::thread thread([&] { loop.run(); });
+  std::vector<std::unique_ptr<client>> idle;
+  for (int i = 0; i < 50; ++i) {
+    idle.push_back(std::make_unique<client>(server.port()));
+    try {
+      if (i % 2 == 0) { idle.back()->send("GET / HTTP/1.1\r\nX: "); }  // a request that never ends
+    } catch (const boost::system::system_error&) {}                    // closed already
+  }
+  CHECK(get(server.port(), "/").ends_with("good"));
+  for (const auto& one : idle) { CHECK(one->rest().find("200 OK") == std::string::npos); }  // each is closed, the last after its time
+  asio::post(loop, [&] { server.stop(); });
+  thread.join();
+}
