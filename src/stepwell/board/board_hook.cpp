@@ -28,7 +28,7 @@ namespace stepwell {
 namespace board {
 namespace {
 
-constexpr int depth_beside_run = 1;   // directories beside that of the session
+constexpr int depth_beside_run = 1;  // directories beside that of the session
 constexpr int depth_of_directory = 6;
 constexpr std::size_t measured_steps = 20;
 constexpr std::size_t most_board_connections = 256;
@@ -50,10 +50,8 @@ class running_server {
 public:
   /// @errors `unavailable_error` if the address cannot be used.
   running_server(const board_options& options, std::string token, answering answers) : token_(std::move(token)), address_(options.address) {
-    server_options how{.address = options.address,
-                       .port = options.port,
-                       .max_connections = most_board_connections,
-                       .max_streams = most_board_streams};
+    server_options how{
+        .address = options.address, .port = options.port, .max_connections = most_board_connections, .max_streams = most_board_streams};
     try {
       open(how, answers);
     } catch (const boost::system::system_error& failure) {
@@ -130,6 +128,7 @@ public:
     sample one;
     const auto seconds = [](clock::duration length) { return std::chrono::duration<double>(length).count(); };
     double known = 0;
+    bool has_run = false;  // a run that failed before may have none
     for (const auto& span : observed.spans) {
       if (span.category != "session") { continue; }
       const auto length = seconds(span.end - span.begin);
@@ -137,6 +136,7 @@ public:
       constexpr std::string_view hook = "hook ";
       if (name == "run") {
         one.model += length;
+        has_run = true;
       } else if (name == "boundary") {
         one.io += length;
       } else if (name.starts_with(hook)) {
@@ -148,7 +148,7 @@ public:
     }
     one.other = std::max(0.0, seconds(*ended_ - began_) - known);
     kept_ = observed;
-    if (one.model > 0) { samples_.push_back(std::move(one)); }
+    if (has_run) { samples_.push_back(std::move(one)); }
     if (samples_.size() > measured_steps) { samples_.erase(samples_.begin()); }
   }
 
@@ -259,9 +259,10 @@ struct session_board::state {
     }
   }
 
-  void advance_trace(action_record& action, std::int64_t step, std::optional<run_metadata>& spans) {
+  /// Returns the trace if it is complete.
+  std::optional<run_metadata> advance_trace(action_record& action, std::int64_t step, std::optional<run_metadata>& spans) {
     const auto [found, is_new] = tracing.try_emplace(action.id);
-    if (is_new || !spans) { return; }  // spans of an earlier step do not belong to the trace
+    if (is_new || !spans) { return std::nullopt; }  // spans of an earlier step do not belong to the trace
     auto& all = found->second;
     if (all.spans.empty()) {
       all = std::move(*spans);
@@ -269,49 +270,51 @@ struct session_board::state {
       std::ranges::move(spans->spans, std::back_inserter(all.spans));
       all.lost += spans->lost;
     }
-    if (--action.steps > 0) { return; }
-    live->keep_trace(action.id, std::move(all));
-    tracing.erase(found);
+    if (--action.steps > 0) { return std::nullopt; }
     action.state = "done";
     action.has_trace = true;
     action.step = step;
     action.text = "the trace is complete";
+    auto complete = std::move(all);
+    tracing.erase(found);
+    return complete;
   }
 
   /// Looks at the requests of clients. Returns true if a trace is not complete.
   bool advance_actions(const session_requests& session, std::int64_t step) {
     auto spans = meter->take_spans();
     bool is_traced = false;
-    live->each_pending(wall_seconds(*time), [&](action_record& action) {
+    live->each_pending(wall_seconds(*time), [&](action_record& action) -> std::optional<run_metadata> {
       if (action.action == "checkpoint") { advance_checkpoint(action, step); }
-      if (action.action == "trace") {
-        advance_trace(action, step, spans);
-        is_traced = is_traced || action.state == "pending";
-      }
       if (action.action == "stop" && session.stop_requested()) {
         action.state = "done";
         action.step = step;
         action.text = "the session stops after step " + std::to_string(step);
       }
+      if (action.action != "trace") { return std::nullopt; }
+      auto trace = advance_trace(action, step, spans);
+      is_traced = is_traced || action.state == "pending";
+      return trace;
     });
     return is_traced;
   }
 
   /// Finishes all requests, because the session ends.
   void end_actions(std::int64_t step) {
-    live->each_pending(wall_seconds(*time), [&](action_record& action) {
+    live->each_pending(wall_seconds(*time), [&](action_record& action) -> std::optional<run_metadata> {
       const bool is_stop = action.action == "stop";
       action.state = is_stop ? "done" : "failed";
       action.step = step;
       action.text = is_stop ? "the session stopped after step " + std::to_string(step) : "the session ended before";
+      return std::nullopt;
     });
   }
 
   /// Notes a recovery, which has created the session again.
   void note_recovery(std::int64_t step) {
     const bool is_rollback = std::exchange(rollbacks, view.metrics.rollbacks) != view.metrics.rollbacks;
-    live->add_mark({is_rollback ? "rollback" : "recovery", step, wall_seconds(*time),
-                    (is_rollback ? "rolled back: " : "recovered: ") + last_failure});
+    live->add_mark(
+        {is_rollback ? "rollback" : "recovery", step, wall_seconds(*time), (is_rollback ? "rolled back: " : "recovered: ") + last_failure});
   }
 
   void open(const session_requests& session) {
@@ -329,11 +332,9 @@ struct session_board::state {
                         .live_directory = events,
                         .signals = session.signals(),
                         .time = time},
-        access_rules(options.hosts, token),
-        run_directory(io::posix_file_system(), root, root.empty() ? -1 : depth_beside_run));
-    listener = std::make_unique<log_listener>([live = live, time = time](log_level level, std::string_view text) {
-      live->add_log(wall_seconds(*time), level, text);
-    });
+        access_rules(options.hosts, token), run_directory(io::posix_file_system(), root, root.empty() ? -1 : depth_beside_run));
+    listener = std::make_unique<log_listener>(
+        [live = live, time = time](log_level level, std::string_view text) { live->add_log(wall_seconds(*time), level, text); });
     server = std::make_unique<running_server>(options, token, [service](const request& asked) { return service->answer_to(asked); });
   }
 };
@@ -396,9 +397,9 @@ void session_board::look(const session_requests& session, std::int64_t step) {
 void session_board::note_failure(const session_requests& session, const std::exception_ptr& failure) {
   auto& of = *state_;
   if (!of.time) { return; }
-  of.last_failure = detail::text_of(failure);
-  const auto kind = detail::kind_of(failure);
-  of.view.phase = kind == errc::aborted || kind == errc::unavailable ? "recovering" : "failed";
+  // The session passes null if it is left by an exception that it does not know.
+  of.last_failure = failure ? detail::text_of(failure) : "an exception outside the session";
+  of.view.phase = detail::is_transient(detail::kind_of(failure)) ? "recovering" : "failed";
   of.view.metrics = session.metrics();
   if (of.server) { of.live->set(of.view); }
 }

@@ -62,9 +62,7 @@ public:
   /// @errors `unavailable_error` if the address cannot be used.
   void start(const session_requests& session, std::int64_t step);
   /// Returns true if the run that begins should fetch the watched values, and be followed by `look`.
-  [[nodiscard]] bool is_due(std::int64_t step) const noexcept {
-    return timer_.should_trigger_for_step(step) || has_more_;
-  }
+  [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return timer_.should_trigger_for_step(step) || has_more_; }
   /// Begins to measure or to trace the run, which will end at `step`, if that is possible now. Returns true if it does.
   [[nodiscard]] bool begin_run(const session_requests& session, std::int64_t step);
   /// Shows the session after a step to the clients.

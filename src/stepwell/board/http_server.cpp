@@ -36,7 +36,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kept_descriptors = 32;  // reserved for checkpoints, event files and the event loop
 constexpr auto first_pause = 10ms;
 constexpr auto longest_pause = 1000ms;
-constexpr auto longest_silence = 10s;                        // of a stream
+constexpr auto longest_silence = 10s;                          // of a stream
 constexpr auto awaited = asio::as_tuple(asio::use_awaitable);  // returns failures instead of throwing them
 
 using parser_type = http::request_parser<http::string_body>;
@@ -199,7 +199,7 @@ struct http_server::core : std::enable_shared_from_this<core> {
   const std::size_t most_connections;
   std::size_t open = 0;
   std::size_t streams = 0;
-  std::list<stream_type*> idle;  // connections that wait for a request or its rest; the longest idle first
+  std::list<stream_type*> idle;           // connections that wait for a request or its rest; the longest idle first
   std::list<asio::steady_timer*> pauses;  // of streams
   asio::steady_timer next_try;
   std::chrono::milliseconds pause = first_pause;

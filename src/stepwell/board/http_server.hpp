@@ -18,14 +18,14 @@ namespace stepwell::board {
 
 /// Options of an HTTP server.
 struct server_options {
-  std::string address = "127.0.0.1";              ///< The address on which the server listens.
-  std::uint16_t port = 0;                         ///< 0: a free port.
-  std::size_t max_header_bytes = 8 << 10;         ///< Maximum size of the header of a request.
-  std::size_t max_body_bytes = 16 << 10;          ///< Maximum size of the body of a request.
-  std::size_t max_connections = 100;              ///< Maximum number of connections.
-  std::size_t max_streams = 64;                   ///< Maximum number of connections that are streams of events.
-  std::chrono::milliseconds patience{5000};       ///< Time for a request to arrive, for an idle connection, and for an answer to be sent.
-  std::chrono::milliseconds stream_period{250};   ///< Time between two looks for new events of a stream.
+  std::string address = "127.0.0.1";             ///< The address on which the server listens.
+  std::uint16_t port = 0;                        ///< 0: a free port.
+  std::size_t max_header_bytes = 8 << 10;        ///< Maximum size of the header of a request.
+  std::size_t max_body_bytes = 16 << 10;         ///< Maximum size of the body of a request.
+  std::size_t max_connections = 100;             ///< Maximum number of connections.
+  std::size_t max_streams = 64;                  ///< Maximum number of connections that are streams of events.
+  std::chrono::milliseconds patience{5000};      ///< Time for a request to arrive, for an idle connection, and for an answer to be sent.
+  std::chrono::milliseconds stream_period{250};  ///< Time between two looks for new events of a stream.
 };
 
 /// An HTTP server.

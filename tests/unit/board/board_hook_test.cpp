@@ -85,7 +85,8 @@ std::string get(std::uint16_t port, const std::string& target) { return client(p
 std::string body_of(const std::string& said) { return said.substr(said.find("\r\n\r\n") + 4); }
 json value(std::uint16_t port, const std::string& target) { return json::parse(body_of(get(port, target))); }
 std::string post(const place& at, const std::string& action, const std::string& body = "{}") {
-  return client(at.port).ask("POST", "/api/actions/" + action, "Authorization: Bearer " + at.token + "\r\nContent-Type: application/json\r\n", body);
+  return client(at.port).ask("POST", "/api/actions/" + action,
+                             "Authorization: Bearer " + at.token + "\r\nContent-Type: application/json\r\n", body);
 }
 
 /// Options of a board that looks at each step.
@@ -101,7 +102,8 @@ TEST_CASE("a board shows its session while it trains, and its events", "[board][
   const sw::test::log_capture log;
   session_rig rig;
   sw::stop_at_step_hook stop{{.last_step = 1000}};
-  auto session = sw::monitored_training_session(rig.model, rig.options(), stop, sw::board_hook(each_step(), sw::tag("loss", &result::loss)));
+  auto session =
+      sw::monitored_training_session(rig.model, rig.options(), stop, sw::board_hook(each_step(), sw::tag("loss", &result::loss)));
   const place at(session.hook<sw::board_hook<decltype(sw::tag("loss", &result::loss))>>().url());
   sw::test::run_until(session, 3);
   auto seen = value(at.port, "/api/session");
@@ -121,7 +123,8 @@ TEST_CASE("a board shows its session while it trains, and its events", "[board][
   sw::log_warning("a warning for the page");
   CHECK(listener.until("a warning for the page").find("event: log\n") != std::string::npos);
   session.close();
-  CHECK(listener.until("event: end\n").find("\"phase\":\"ended\"") != std::string::npos);
+  static_cast<void>(listener.until("event: end\n"));
+  CHECK(listener.until("\n\n").find("\"phase\":\"ended\"") != std::string::npos);
   CHECK(value(at.port, "/api/session")["phase"] == "ended");
 }
 
@@ -187,7 +190,9 @@ TEST_CASE("a board shows the curves of its run and of the runs beside it, and ma
   session.close();
   const auto marks = value(at.port, "/api/marks?run=now")["marks"];
   bool has_recovery = false;
-  for (const auto& mark : marks) { has_recovery = has_recovery || (mark["kind"] == "recovery" && mark["text"] == "recovered: a server restarts"); }
+  for (const auto& mark : marks) {
+    has_recovery = has_recovery || (mark["kind"] == "recovery" && mark["text"] == "recovered: a server restarts");
+  }
   CHECK(has_recovery);
   CHECK(value(at.port, "/api/tags?run=now")["runs"][0]["tags"].size() >= 1);
 }

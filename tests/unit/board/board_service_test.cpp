@@ -43,7 +43,8 @@ struct board_rig {
                                                               .checkpoint_directory = has_session ? directory.path() : std::string(),
                                                               .live_directory = has_session ? directory.path() + "/a" : std::string(),
                                                               .signals = signals},
-                                              access_rules({}, std::string(token)), run_directory(sw::io::posix_file_system(), directory.path(), 3));
+                                              access_rules({}, std::string(token)),
+                                              run_directory(sw::io::posix_file_system(), directory.path(), 3));
   }
 
   [[nodiscard]] request asking(std::string target) const {
@@ -56,7 +57,8 @@ struct board_rig {
     CHECK(said.status == 200);
     return json::parse(said.body);
   }
-  [[nodiscard]] answer post(std::string action, std::string body = "{}", std::string type = "application/json", bool has_token = true) const {
+  [[nodiscard]] answer post(std::string action, std::string body = "{}", std::string type = "application/json",
+                            bool has_token = true) const {
     auto asked = asking("/api/actions/" + std::move(action));
     asked.method = "POST";
     asked.body = std::move(body);
@@ -175,7 +177,9 @@ TEST_CASE("a damaged event file is shown up to the damage", "[board][service]") 
     for (int step = 1; step <= 100; ++step) { out->add_scalar("loss", 1.0f, step); }
     path = out->path();
   }
-  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<std::streamoff>(std::filesystem::file_size(path) / 2)).put('\x7f');
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(static_cast<std::streamoff>(std::filesystem::file_size(path) / 2))
+      .put('\x7f');
   const auto run = rig.value("/api/tags?run=a")["runs"][0];
   CHECK(run["error"].is_string());
   REQUIRE(run["tags"].size() == 1);
@@ -195,13 +199,15 @@ TEST_CASE("only runs of the list can be read", "[board][service]") {
 TEST_CASE("parameters that are missing or wrong are errors", "[board][service]") {
   const board_rig rig;
   rig.write("a")->add_scalar("loss", 1.0f, 1);
-  for (const auto* target : {"/api/tags", "/api/curve?run=a", "/api/curve?run=a&tag=loss&buckets=0", "/api/curve?run=a&tag=loss&buckets=9999",
-                             "/api/curve?run=a&tag=loss&buckets=x", "/api/curve?run=a&tag=loss&from=nan", "/api/curve?run=a&tag=loss&from=",
-                             "/api/curve?run=a&tag=loss&axis=z", "/api/%zz", "/api/log?after=-1"}) {
+  for (const auto* target :
+       {"/api/tags", "/api/curve?run=a", "/api/curve?run=a&tag=loss&buckets=0", "/api/curve?run=a&tag=loss&buckets=9999",
+        "/api/curve?run=a&tag=loss&buckets=x", "/api/curve?run=a&tag=loss&from=nan",
+        "/api/curve?run=a&tag=loss&from=", "/api/curve?run=a&tag=loss&axis=z", "/api/%zz", "/api/log?after=-1"}) {
     CAPTURE(target);
     CHECK(rig.get(target).status == 400);
   }
-  for (const auto* target : {"/x", "/api", "/api/curve?run=a&tag=other", "/api/curve?run=b&tag=loss", "/api/actions/1", "/api/trace/1", "/page/../x"}) {
+  for (const auto* target :
+       {"/x", "/api", "/api/curve?run=a&tag=other", "/api/curve?run=b&tag=loss", "/api/actions/1", "/api/trace/1", "/page/../x"}) {
     CAPTURE(target);
     CHECK(rig.get(target).status == 404);
   }
@@ -315,9 +321,11 @@ TEST_CASE("a stream of events continues after the last event of its client, and 
   CHECK(text.starts_with("event: skipped\n"));
   CHECK(text.size() < 100'000);
   CHECK(listen("999999999")->next().value().starts_with("event: skipped\n"));
-  CHECK(rig.service->answer_to([&] {
-    auto asked = rig.asking("/api/live");
-    asked.last_event_id = "x";
-    return asked;
-  }()).status == 400);
+  CHECK(rig.service
+            ->answer_to([&] {
+              auto asked = rig.asking("/api/live");
+              asked.last_event_id = "x";
+              return asked;
+            }())
+            .status == 400);
 }

@@ -19,7 +19,9 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 curve curve_of(const std::vector<double>& values) {
   curve made;
-  for (std::size_t i = 0; i < values.size(); ++i) { made.add({static_cast<std::int64_t>(i + 1), 100.0 + static_cast<double>(i), values[i]}); }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    made.add({static_cast<std::int64_t>(i + 1), 100.0 + static_cast<double>(i), values[i]});
+  }
   return made;
 }
 

@@ -24,21 +24,21 @@ int status_of(const std::string& bytes) { return bytes.size() < 12 ? 0 : std::st
 
 /// Returns the answer of a server that answers with the method, the target and the body of the request.
 std::string echo(std::string_view bytes) {
-  return answer_bytes(bytes, {.port = 6007}, [](const request& asked) {
-    return answer{200, asked.method + " " + asked.target + " " + asked.body, "text/plain"};
-  });
+  return answer_bytes(bytes, {.port = 6007},
+                      [](const request& asked) { return answer{200, asked.method + " " + asked.target + " " + asked.body, "text/plain"}; });
 }
 
 }  // namespace
 
 TEST_CASE("a request for another host is rejected, so that a foreign name cannot resolve to the server", "[board][http]") {
   const access_rules rules({"Train.Example", "proxy.example:8443"}, "token");
-  for (const auto* host : {"127.0.0.1:6007", "localhost:6007", "LOCALHOST:6007", "[::1]:6007", "train.example", "train.example:1", "proxy.example:8443"}) {
+  for (const auto* host :
+       {"127.0.0.1:6007", "localhost:6007", "LOCALHOST:6007", "[::1]:6007", "train.example", "train.example:1", "proxy.example:8443"}) {
     CAPTURE(host);
     CHECK_FALSE(rules.refusal_of(asking(host)));
   }
-  for (const auto* host : {"evil.example", "localhost", "localhost:6008", "localhost.evil.example:6007", "127.0.0.1.evil.example:6007", "[::2]:6007",
-                           ":6007", "", "proxy.example:1", "proxy.example", "train.example.", "127.0.0.1:6007:6007"}) {
+  for (const auto* host : {"evil.example", "localhost", "localhost:6008", "localhost.evil.example:6007", "127.0.0.1.evil.example:6007",
+                           "[::2]:6007", ":6007", "", "proxy.example:1", "proxy.example", "train.example.", "127.0.0.1:6007:6007"}) {
     CAPTURE(host);
     REQUIRE(rules.refusal_of(asking(host)));
     CHECK(rules.refusal_of(asking(host))->status == 421);
@@ -64,7 +64,8 @@ TEST_CASE("the address on which a request arrives is accepted as its host, becau
 TEST_CASE("a request of a page of another site is rejected", "[board][http]") {
   const access_rules rules({}, "token");
   CHECK_FALSE(rules.refusal_of(asking("localhost:6007", "http://localhost:6007")));
-  for (const auto* origin : {"http://evil.example", "null", "http://localhost:6008", "http://127.0.0.1:6007", "http://localhost:6007.evil.example"}) {
+  for (const auto* origin :
+       {"http://evil.example", "null", "http://localhost:6008", "http://127.0.0.1:6007", "http://localhost:6007.evil.example"}) {
     CAPTURE(origin);
     REQUIRE(rules.refusal_of(asking("localhost:6007", origin)));
     CHECK(rules.refusal_of(asking("localhost:6007", origin))->status == 403);
@@ -76,8 +77,8 @@ TEST_CASE("only the exact token is accepted", "[board][http]") {
   auto asked = asking("localhost:6007");
   asked.authorization = "Bearer 0123456789abcdef";
   CHECK(rules.has_token(asked));
-  for (const auto* wrong : {"", "Bearer", "Bearer ", "Bearer 0123456789abcde", "Bearer 0123456789abcdef0", "Bearer 0123456789abcdeF", "Basic 0123456789abcdef",
-                            "0123456789abcdef"}) {
+  for (const auto* wrong : {"", "Bearer", "Bearer ", "Bearer 0123456789abcde", "Bearer 0123456789abcdef0", "Bearer 0123456789abcdeF",
+                            "Basic 0123456789abcdef", "0123456789abcdef"}) {
     CAPTURE(wrong);
     asked.authorization = wrong;
     CHECK_FALSE(rules.has_token(asked));
@@ -108,7 +109,8 @@ TEST_CASE("a target is split into its path and its decoded parameters", "[board]
 TEST_CASE("requests that are malformed or too large are answered with an error", "[board][http]") {
   CHECK(echo("GET /a HTTP/1.1\r\nHost: x\r\n\r\n").find("GET /a ") != std::string::npos);
   CHECK(echo("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}").find("POST /a {}") != std::string::npos);
-  CHECK(echo("POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n").find("POST /a {}") != std::string::npos);
+  CHECK(echo("POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n").find("POST /a {}") !=
+        std::string::npos);
   CHECK(status_of(echo("this is not HTTP\r\n\r\n")) == 400);
   CHECK(status_of(echo("GET / HTTP/9.9\r\nHost: x\r\n\r\n")) == 400);
   CHECK(status_of(echo("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")) == 501);
@@ -131,7 +133,8 @@ TEST_CASE("each answer has headers that keep browsers from guessing, storing and
 }
 
 TEST_CASE("an exception of the answering function is an internal error without details", "[board][http]") {
-  const auto text = answer_bytes("GET / HTTP/1.1\r\nHost: x\r\n\r\n", {}, [](const request&) -> answer { throw std::runtime_error("secret"); });
+  const auto text =
+      answer_bytes("GET / HTTP/1.1\r\nHost: x\r\n\r\n", {}, [](const request&) -> answer { throw std::runtime_error("secret"); });
   CHECK(status_of(text) == 500);
   CHECK(text.find("secret") == std::string::npos);
 }

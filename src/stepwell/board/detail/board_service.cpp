@@ -98,7 +98,9 @@ public:
   }
   [[nodiscard]] std::size_t count(std::string_view name, std::size_t usual, std::size_t most) const {
     const auto found = number<std::size_t>(name).value_or(usual);
-    if (found < 1 || found > most) { throw refused{400, "the parameter " + std::string(name) + " must be from 1 to " + std::to_string(most)}; }
+    if (found < 1 || found > most) {
+      throw refused{400, "the parameter " + std::string(name) + " must be from 1 to " + std::to_string(most)};
+    }
     return found;
   }
   [[nodiscard]] std::string text_or(std::string_view name, std::string_view otherwise) const {
@@ -115,7 +117,9 @@ private:
   const target_parts& parts_;
 };
 
-json mark_json(const run_mark& mark) { return {{"kind", mark.kind}, {"step", mark.step}, {"time", number(mark.time)}, {"text", mark.text}}; }
+json mark_json(const run_mark& mark) {
+  return {{"kind", mark.kind}, {"step", mark.step}, {"time", number(mark.time)}, {"text", mark.text}};
+}
 
 json line_json(const log_line& line) {
   return {{"number", line.number}, {"time", line.time}, {"level", to_string(line.level)}, {"text", line.text}};
@@ -186,11 +190,9 @@ json tags_json(const std::string& run, const run_history& of) {
   const auto add = [&](std::string_view kind, const auto& records) {
     for (const auto& [tag, list] : records) {
       if (list.empty()) { continue; }
-      tags.emplace_back(tag, json{{"tag", tag},
-                                  {"kind", kind},
-                                  {"points", list.size()},
-                                  {"first_step", list.front().step},
-                                  {"last_step", list.back().step}});
+      tags.emplace_back(
+          tag,
+          json{{"tag", tag}, {"kind", kind}, {"points", list.size()}, {"first_step", list.front().step}, {"last_step", list.back().step}});
     }
   };
   add("histogram", of.histograms());
@@ -270,10 +272,10 @@ struct board_service::state {
   service_options options;
   access_rules rules;
   run_directory runs;
-  std::uint64_t version = 0;                          // of the view that was sent last
-  std::map<std::string, double> sent_values = {};     // of the last `values` event
+  std::uint64_t version = 0;                           // of the view that was sent last
+  std::map<std::string, double> sent_values = {};      // of the last `values` event
   std::optional<std::string> live_run = std::nullopt;  // searched when it is needed
-  std::uint64_t live_bytes = 0;  // size of the event files of the live run in the last `changed` event
+  std::uint64_t live_bytes = 0;                        // size of the event files of the live run in the last `changed` event
   double looked_at = 0;
   std::vector<checkpoint_entry> checkpoints = {};
   std::int64_t checkpoint_saves = -1;  // number of saves when `checkpoints` were listed
@@ -326,9 +328,7 @@ public:
             {"epoch", view.epoch ? json{{"number", view.epoch->epoch + 1}, {"is_last_batch", view.epoch->is_last}} : json()},
             {"restored_from", or_null(view.restored_from)},
             {"watched", list(view.watched,
-                             [](const auto& one) {
-                               return json{{"name", one.name}, {"value", number(one.value)}, {"step", one.step}};
-                             })},
+                             [](const auto& one) { return json{{"name", one.name}, {"value", number(one.value)}, {"step", one.step}}; })},
             {"stop_conditions", stop_conditions(view)},
             {"notes", list(view.notes, [](const auto& note) { return json{{"name", note.first}, {"text", note.second}}; })},
             {"step_time", view.step_time ? step_time_json(*view.step_time) : json()},
@@ -382,9 +382,14 @@ public:
   [[nodiscard]] answer histograms(const parameters& given) {
     const auto& of = found_in(history(given.need("run")).histograms(), given.need("tag"));
     return good({{"histograms", list(chosen(of, given.count("count", usual_histograms, most_histograms)), [](const auto* one) {
-                    return json{{"step", one->step},          {"time", one->time},        {"min", number(one->min)},
-                                {"max", number(one->max)},    {"count", number(one->count)}, {"sum", number(one->sum)},
-                                {"limits", numbers(one->limits)}, {"counts", numbers(one->counts)}};
+                    return json{{"step", one->step},
+                                {"time", one->time},
+                                {"min", number(one->min)},
+                                {"max", number(one->max)},
+                                {"count", number(one->count)},
+                                {"sum", number(one->sum)},
+                                {"limits", numbers(one->limits)},
+                                {"counts", numbers(one->counts)}};
                   })}});
   }
 
@@ -398,8 +403,12 @@ public:
     const auto& of = found_in(history(given.need("run")).images(), given.need("tag"));
     auto all = json::array();
     for (auto one = of.rbegin(); one != of.rend(); ++one) {
-      all.push_back({{"step", one->step},   {"index", one->index},   {"time", one->time},
-                     {"width", one->width}, {"height", one->height}, {"bytes", one->encoded.size()}});
+      all.push_back({{"step", one->step},
+                     {"index", one->index},
+                     {"time", one->time},
+                     {"width", one->width},
+                     {"height", one->height},
+                     {"bytes", one->encoded.size()}});
     }
     return good({{"images", all}});
   }
@@ -442,7 +451,9 @@ public:
   [[nodiscard]] answer trace(std::string_view id) {
     const auto found = live().trace(parse<std::uint64_t>("id", id));
     if (!found) { throw refused{404, "there is no such trace"}; }
-    return {200, format::encode_chrome_trace(*found), "application/json",
+    return {200,
+            format::encode_chrome_trace(*found),
+            "application/json",
             {{"Content-Disposition", "attachment; filename=\"trace-" + std::to_string(parse<std::uint64_t>("id", id)) + ".json\""}}};
   }
 

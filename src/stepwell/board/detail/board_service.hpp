@@ -19,11 +19,11 @@ namespace stepwell::board {
 /// What the service shows.
 struct service_options {
   std::string title;
-  std::string directory;                     ///< As the user gave it.
+  std::string directory;  ///< As the user gave it.
   bool needs_token_to_read = false;
   std::shared_ptr<live_state> live = nullptr;  ///< Null: a directory is shown, without a session.
-  std::string checkpoint_directory = {};     ///< Of the session. Empty: it saves no checkpoints.
-  std::string live_directory = {};           ///< The directory of the session's event files. Empty: it has none.
+  std::string checkpoint_directory = {};       ///< Of the session. Empty: it saves no checkpoints.
+  std::string live_directory = {};             ///< The directory of the session's event files. Empty: it has none.
   std::shared_ptr<session_signals> signals = nullptr;
   std::shared_ptr<clock> time = system_clock();
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/detail/curve.hpp"
 
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -63,10 +62,14 @@ bool curve::cut(std::int64_t step) {
 }
 
 std::span<const curve_point> curve::points_in(const curve_range& range) const {
-  const auto place_of = [&](const curve_point& point) { return range.axis == curve_axis::step ? static_cast<double>(point.step) : point.time; };
+  const auto place_of = [&](const curve_point& point) {
+    return range.axis == curve_axis::step ? static_cast<double>(point.step) : point.time;
+  };
   auto begin = points_.begin();
   auto end = points_.end();
-  if (range.from) { begin = std::ranges::find_if(points_, [&](const auto& point) { return place_of(point) >= *range.from; }); }
+  if (range.from) {
+    begin = std::ranges::find_if(points_, [&](const auto& point) { return place_of(point) >= *range.from; });
+  }
   if (range.to) {
     while (end != begin && place_of(*(end - 1)) > *range.to) { --end; }
   }

@@ -24,7 +24,8 @@ void drop_first(Queue& all, std::size_t most) {
 }  // namespace
 
 double step_time::step() const {
-  return std::accumulate(hooks.begin(), hooks.end(), model + data + io + other, [](double sum, const auto& hook) { return sum + hook.second; });
+  return std::accumulate(hooks.begin(), hooks.end(), model + data + io + other,
+                         [](double sum, const auto& hook) { return sum + hook.second; });
 }
 
 void live_state::set(session_view view) {
@@ -56,22 +57,17 @@ void live_state::add_log(double time, log_level level, std::string_view text) {
   drop_first(changes_.lines, most_lines);
 }
 
-void live_state::each_pending(double now, const std::function<void(action_record&)>& act) {
+void live_state::each_pending(double now, const std::function<std::optional<run_metadata>(action_record&)>& act) {
   const std::lock_guard lock(mutex_);
   for (auto& one : actions_) {
     if (one.state != "pending") { continue; }
-    act(one);
+    if (auto trace = act(one)) { traces_.emplace_back(one.id, std::move(*trace)); }
+    drop_first(traces_, most_traces);
     if (one.state == "pending") { continue; }
     one.finished = now;
     --pending_;
     changes_.actions.push_back(one);
   }
-}
-
-void live_state::keep_trace(std::uint64_t action, run_metadata observed) {
-  const std::lock_guard lock(mutex_);
-  traces_.emplace_back(action, std::move(observed));
-  drop_first(traces_, most_traces);
 }
 
 session_view live_state::view() const {

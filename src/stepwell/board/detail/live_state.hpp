@@ -88,11 +88,11 @@ public:
   void set_phase(std::string phase);
   void add_mark(run_mark mark);
   void add_log(double time, log_level level, std::string_view text);
-  /// Calls `act` with each action that is pending. Actions whose state it changes are finished at `now`.
-  void each_pending(double now, const std::function<void(action_record&)>& act);
+  /// Calls `act` with each action that is pending. Actions whose state it changes are finished at `now`. A trace that it returns is kept for
+  /// the action. `act` must not use this object.
+  void each_pending(double now, const std::function<std::optional<run_metadata>(action_record&)>& act);
   /// @cost One relaxed load if no action is pending.
   [[nodiscard]] bool has_pending() const noexcept { return pending_.load(std::memory_order_relaxed) > 0; }
-  void keep_trace(std::uint64_t action, run_metadata observed);
 
   // ---- for the server's thread
   [[nodiscard]] session_view view() const;

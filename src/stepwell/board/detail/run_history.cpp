@@ -26,7 +26,7 @@ constexpr std::size_t most_images = 50;
 constexpr std::size_t largest_image = std::size_t{4} << 20;
 constexpr std::size_t most_marks = 1000;
 constexpr std::size_t most_runs = 10'000;
-constexpr std::size_t most_searched = 100'000;  // directories
+constexpr std::size_t most_searched = 100'000;   // directories
 constexpr std::size_t most_points = 16'000'000;  // of all runs in memory, 24 bytes each
 
 bool is_event_file(std::string_view name) noexcept { return name.find("tfevents") != std::string_view::npos; }
@@ -109,7 +109,8 @@ void run_history::open_new_files() {
   for (const auto& name : value_or_throw(files_->list(directory_))) {
     const bool is_known = std::ranges::find(opened_, name, &event_file::name) != opened_.end();
     if (is_known || !is_event_file(name)) { continue; }
-    opened_.push_back({name, std::make_unique<summary::event_stream>(*files_, io::join_path(directory_, name), summary::large_records::silent)});
+    opened_.push_back(
+        {name, std::make_unique<summary::event_stream>(*files_, io::join_path(directory_, name), summary::large_records::silent)});
   }
 }
 

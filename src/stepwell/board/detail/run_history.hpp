@@ -102,7 +102,7 @@ private:
 
   std::shared_ptr<io::file_system> files_;
   std::string directory_;
-  std::vector<event_file> opened_;  // sorted by name
+  std::vector<event_file> opened_;                           // sorted by name
   std::map<std::string, std::string, std::less<>> plugins_;  // of the tags; only the first value of a tag has it
   std::map<std::string, curve, std::less<>> curves_;
   std::map<std::string, std::vector<histogram_record>, std::less<>> histograms_;
