@@ -317,6 +317,7 @@ void http_server::start() { asio::co_spawn(core_->acceptor.get_executor(), core_
 void http_server::stop() { core_->stop(); }
 
 std::string answer_bytes(std::string_view bytes, const server_options& options, const answering& answers) {
+  if (bytes.empty()) { return {}; }  // the parser must have got a byte before its end
   parser_type parser;
   parser.header_limit(static_cast<std::uint32_t>(options.max_header_bytes));
   parser.body_limit(options.max_body_bytes);

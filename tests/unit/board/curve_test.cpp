@@ -15,7 +15,7 @@ using namespace stepwell::board;
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 curve curve_of(const std::vector<double>& values) {
   curve made;
@@ -51,7 +51,7 @@ TEST_CASE("a spike of one step among a million is in one bucket, and zoom shows 
 }
 
 TEST_CASE("values that are not finite are counted where they are, and do not change the other numbers", "[board][curve]") {
-  const auto bucket = bucket_of(curve_of({1, nan, 3, infinity, -infinity, nan}).points());
+  const auto bucket = bucket_of(curve_of({1, not_a_number, 3, infinity, -infinity, not_a_number}).points());
   CHECK(bucket.min == 1);
   CHECK(bucket.max == 3);
   CHECK(bucket.mean == 2);
@@ -60,7 +60,7 @@ TEST_CASE("values that are not finite are counted where they are, and do not cha
   CHECK(bucket.pos_inf == 1);
   CHECK(bucket.neg_inf == 1);
   CHECK(std::isnan(bucket.last.value));
-  CHECK(std::isnan(bucket_of(curve_of({nan}).points()).min));
+  CHECK(std::isnan(bucket_of(curve_of({not_a_number}).points()).min));
   CHECK(std::isfinite(bucket_of(curve_of({1e308, 1e308, 1e308}).points()).mean));
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("points are in the order of their steps, and those of steps that are m
 }
 
 TEST_CASE("the binary form has a header and twelve columns", "[board][curve]") {
-  const auto all = curve_of({1, 5, nan});
+  const auto all = curve_of({1, 5, not_a_number});
   const auto text = encode_buckets(reduce(all.points(), 2), 3, 7);
   REQUIRE(text.size() == 32 + 2 * 12 * sizeof(double));
   CHECK(text.substr(0, 4) == "SWC1");
