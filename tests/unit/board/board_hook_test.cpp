@@ -191,7 +191,8 @@ TEST_CASE("a board shows the curves of its run and of the runs beside it, and ma
   const auto marks = value(at.port, "/api/marks?run=now")["marks"];
   bool has_recovery = false;
   for (const auto& mark : marks) {
-    has_recovery = has_recovery || (mark["kind"] == "recovery" && mark["text"].get<std::string>().starts_with("recovered: a server restarts"));
+    has_recovery =
+        has_recovery || (mark["kind"] == "recovery" && mark["text"].get<std::string>().starts_with("recovered: a server restarts"));
   }
   CHECK(has_recovery);
   CHECK(value(at.port, "/api/tags?run=now")["runs"][0]["tags"].size() >= 1);
