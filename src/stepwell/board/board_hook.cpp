@@ -143,7 +143,7 @@ public:
       } else if (name.starts_with(own)) {
         // The board itself works in measured runs only, so its time is no part of an ordinary step.
       } else if (name.starts_with(hook)) {
-        one.hooks[std::string(name.substr(hook.size(), name.rfind(' ') - hook.size()))] += length;
+        one.hooks[std::string(name.substr(hook.size(), name.find_first_of("< ", hook.size()) - hook.size()))] += length;
       } else {
         continue;
       }
@@ -218,13 +218,15 @@ struct session_board::state {
     std::int64_t skipped;
     std::int64_t step;
   };
-  std::map<std::uint64_t, save_counts> first_seen;  // of pending checkpoints
-  std::map<std::uint64_t, run_metadata> tracing;    // of pending traces
+  save_counts at_last_look{};
+  std::map<std::uint64_t, save_counts> requested;  // of pending checkpoints: the counts of the look before the request
+  std::map<std::uint64_t, run_metadata> tracing;   // of pending traces
   std::unique_ptr<log_listener> listener;
   std::unique_ptr<running_server> server;  // last: its thread uses the other members
 
   /// Makes what the page shows of the session.
   void show(const session_requests& session, std::int64_t step) {
+    at_last_look = counts();
     view.time = wall_seconds(*time);
     view.step = step;
     view.last_step = session.last_step();
@@ -241,19 +243,22 @@ struct session_board::state {
     live->set(view);
   }
 
+  [[nodiscard]] save_counts counts() const {
+    return {view.metrics.saves, view.metrics.saves_failed, view.metrics.saves_skipped, view.step};
+  }
+
   void advance_checkpoint(action_record& action, std::int64_t step) {
-    const auto& m = view.metrics;
-    const save_counts now{m.saves, m.saves_failed, m.saves_skipped, step};
-    const auto before = first_seen.try_emplace(action.id, now).first->second;
+    const auto now = counts();
+    const auto before = requested.try_emplace(action.id, at_last_look).first->second;
     const auto finish = [&](std::string how, std::string text) {
       action.state = std::move(how);
       action.text = std::move(text);
       action.step = step;
-      first_seen.erase(action.id);
+      requested.erase(action.id);
     };
     if (now.failed > before.failed) { return finish("failed", "the save failed; see the log"); }
     if (now.skipped > before.skipped) { return finish("failed", "the save was skipped, because the disk is too slow"); }
-    if (!m.under_way.empty()) {
+    if (!view.metrics.under_way.empty()) {
       action.text = "saving";
     } else if (now.saves > before.saves) {
       finish("done", "the checkpoint is durable");

@@ -164,6 +164,30 @@ TEST_CASE("a checkpoint, a stop and a trace can be requested on the board", "[bo
   CHECK(session.stop_reason().text == "requested on the board");
 }
 
+TEST_CASE("a checkpoint that is saved between two looks of the board is durable", "[board][hook]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  auto options = rig.options();
+  options.save_checkpoint_steps = 1000;
+  auto board = each_step();
+  board.update_secs = 10;
+  auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(board));
+  const place at(session.hook<sw::board_hook<>>().url());
+  sw::test::run_until(session, 3);
+  sw::test::wait_for_saves(session);
+  CHECK(post(at, "checkpoint").starts_with("HTTP/1.1 202 "));
+  sw::test::run_until(session, 5);
+  sw::test::wait_for_saves(session);
+  rig.clock->advance(std::chrono::seconds(10));
+  sw::test::run_until(session, 6);
+  CHECK(value(at.port, "/api/actions/1")["state"] == "done");
+  CHECK(value(at.port, "/api/actions/1")["text"] == "the checkpoint is durable");
+  for (const auto& hook : value(at.port, "/api/session")["step_time"]["hooks"]) {
+    CHECK(hook["name"].get<std::string>().find('<') == std::string::npos);
+  }
+  session.close();
+}
+
 TEST_CASE("a board shows the curves of its run and of the runs beside it, and marks a recovery", "[board][hook]") {
   const sw::test::log_capture log;
   session_rig rig;
