@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   if (!self || self->size == 1) { return 2; }
   const int pairs = argc > 1 ? std::atoi(argv[1]) : 2000;
   const auto group = sw::libtorch::make_group();
-  group->form({.time = sw::system_clock(), .stop = {}, .limit = std::chrono::seconds(60)}, {});
+  group->form({.time = sw::system_clock(), .stop = {}, .until = sw::system_clock()->now() + std::chrono::seconds(60)}, {});
   const auto bare = bare_group(*self);
   compare(*group, *bare, 1000, pairs);
   compare(*group, *bare, 1'000'000, pairs / 10);

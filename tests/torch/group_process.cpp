@@ -36,7 +36,8 @@ double variable(const char* name, double otherwise) {
 }
 
 void form(sw::group& group) {
-  group.form({.time = sw::system_clock(), .stop = {}, .limit = sw::detail::as_duration(variable("TEST_WAIT", 30))}, {});
+  group.form(
+      {.time = sw::system_clock(), .stop = {}, .until = sw::detail::time_after(sw::system_clock()->now(), variable("TEST_WAIT", 30))}, {});
   std::printf("formed %lld size %d rank %d at %.6f\n", static_cast<long long>(group.generation()), group.size(), group.rank(),
               seconds_now());
 }
@@ -170,7 +171,7 @@ long resident_kib() {
 
 void form_often(sw::group& group, int count) {
   for (int i = 1; i <= count; ++i) {
-    group.form({.time = sw::system_clock(), .stop = {}, .limit = std::chrono::seconds(30)}, {});
+    group.form({.time = sw::system_clock(), .stop = {}, .until = sw::system_clock()->now() + std::chrono::seconds(30)}, {});
     double one = 1;
     group.sum(one);
     if (i % 100 == 0) {

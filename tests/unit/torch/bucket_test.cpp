@@ -123,7 +123,7 @@ TEST_CASE("a bucket rejects parameters that a group cannot sum in place", "[torc
 TEST_CASE("buffers of a module are averaged over the processes by choice", "[torch][group]") {
   int sums = 0;
   sw::group pair(std::make_unique<twin_engine>(sums));
-  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}, .limit = {}}, {});
+  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}}, {});
   torch::nn::Sequential model(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4));
   model->forward(torch::randn({8, 3}));
   std::vector<torch::Tensor> before;
