@@ -37,6 +37,10 @@ install(FILES ${PROJECT_BINARY_DIR}/stepwellConfig.cmake ${PROJECT_BINARY_DIR}/s
   ${PROJECT_SOURCE_DIR}/cmake/StepwellCompiler.cmake ${PROJECT_SOURCE_DIR}/cmake/StepwellProtobuf.cmake
   ${PROJECT_SOURCE_DIR}/cmake/StepwellTorch.cmake ${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
 
+if(TARGET stepwell_board)  # the page of the board contains uPlot
+  install(FILES ${PROJECT_SOURCE_DIR}/src/stepwell/board/page/uplot/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.uPlot)
+endif()
+
 # The examples, to read and to compile.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
   FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp" PATTERN "*.py")

@@ -289,7 +289,7 @@ public:
   /// Refers to the elements of `value`.
   template<variable_like T>
   variable_ref(std::string name, T& value)
-      : name_(std::move(name)), view_(view_named(name_, value, device_)), owner_(device_ ? nullptr : detail::owner_of(value)) {
+      : name_(std::move(name)), device_(), view_(view_named(name_, value, device_)), owner_(device_ ? nullptr : detail::owner_of(value)) {
     static_assert(detail::has_writable_elements<T>(), "stepwell: a variable must be writable, or it cannot be restored");
   }
   /// Refers to the elements of a temporary view, such as a span. Another object owns these elements.
