@@ -242,6 +242,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/base/detail/status_region.hpp
   stepwell/base/detail/visit_dtype.hpp
   stepwell/base/detail/wait_or_stop.hpp
+  stepwell/base/detail/wall_seconds.hpp
   # layer 1: kernel
   stepwell/kernel/detail/average.hpp
   stepwell/kernel/detail/crc32c.hpp
@@ -293,6 +294,7 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/hooks/detail/writer_work.hpp
   stepwell/board/detail/board_service.hpp
   stepwell/board/detail/curve.hpp
+  stepwell/board/detail/keep_newest.hpp
   stepwell/board/detail/live_state.hpp
   stepwell/board/detail/run_history.hpp
   stepwell/mpi/detail/peers.hpp

@@ -3,6 +3,7 @@
 // `stepwell stats`: the state of a run, and its speed over time.
 #include "tool/commands.hpp"
 
+#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
@@ -206,7 +207,7 @@ void add_checkpoints(const console& to, const std::string& directory, run_facts&
   for (const auto& prefix : indexes_in(to, directory)) {
     const auto info = to.files->stat(format::index_name(prefix));
     if (!info) { continue; }  // deleted in the meantime
-    const auto time = std::chrono::duration<double>(info->modified.time_since_epoch()).count();
+    const auto time = stepwell::detail::wall_seconds(info->modified);
     facts.checkpoints.push_back({prefix, step_of_checkpoint(prefix), time, sizes.of(prefix)});
   }
   facts.newest_checkpoint = newest_checkpoint(to, directory);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tool/target.hpp"
 
+#include "stepwell/base/detail/host_name.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/array_file.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
@@ -10,12 +11,11 @@
 #include "stepwell/io/detail/lock_content.hpp"
 #include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/summary/detail/event_stream.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <iterator>
@@ -27,7 +27,6 @@ namespace stepwell::tool {
 namespace {
 
 constexpr std::string_view index_suffix = ".index";
-bool is_event_file(std::string_view name) noexcept { return name.find("tfevents") != std::string_view::npos; }
 
 /// The names of one directory.
 struct listing {
@@ -45,7 +44,7 @@ listing list_names(const console& to, const std::string& directory) {
     if (!info) { continue; }  // deleted, or a dangling link
     if (info->is_directory) {
       (is_no_link(to, canonical, name) ? made.directories : links).push_back(std::move(path));
-    } else if (is_event_file(name)) {
+    } else if (summary::is_event_file(name)) {
       made.event_files.push_back(std::move(path));
     }
   }
@@ -190,8 +189,7 @@ std::optional<lock_holder> holder_of(const console& to, const std::string& direc
   int pid = 0;
   const auto read = std::from_chars(content->pid.data(), content->pid.data() + content->pid.size(), pid);
   if (read.ec != std::errc() || pid <= 0) { return std::nullopt; }
-  std::array<char, 256> own_host{};
-  const bool is_here = ::gethostname(own_host.data(), own_host.size() - 1) == 0 && content->host == own_host.data();
+  const bool is_here = content->host == stepwell::detail::host_name();
   const bool is_gone = is_here && ::kill(pid, 0) < 0 && errno == ESRCH;
   return lock_holder{pid, content->host, content->since, is_here, is_gone};
 }

@@ -4,6 +4,7 @@
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/thread.hpp"
+#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
@@ -33,8 +34,6 @@ constexpr int depth_of_directory = 6;
 constexpr std::size_t measured_steps = 20;
 constexpr std::size_t most_board_connections = 256;
 constexpr std::size_t most_board_streams = 128;
-
-double wall_seconds(const clock& time) { return seconds_of(time.wall_now()); }
 
 void check(const board_options& options) {
   detail::refuse_negative("update_secs", options.update_secs);
@@ -227,7 +226,7 @@ struct session_board::state {
   /// Makes what the page shows of the session.
   void show(const session_requests& session, std::int64_t step) {
     at_last_look = counts();
-    view.time = wall_seconds(*time);
+    view.time = detail::wall_seconds(time->wall_now());
     view.step = step;
     view.last_step = session.last_step();
     if (session.stop_requested()) {
@@ -292,7 +291,7 @@ struct session_board::state {
   bool advance_actions(const session_requests& session, std::int64_t step) {
     auto spans = meter->take_spans();
     bool is_traced = false;
-    live->each_pending(wall_seconds(*time), [&](action_record& action) -> std::optional<run_metadata> {
+    live->each_pending(detail::wall_seconds(time->wall_now()), [&](action_record& action) -> std::optional<run_metadata> {
       if (action.action == "checkpoint") { advance_checkpoint(action, step); }
       if (action.action == "stop" && session.stop_requested()) {
         action.state = "done";
@@ -309,7 +308,7 @@ struct session_board::state {
 
   /// Finishes all requests, because the session ends.
   void end_actions(std::int64_t step) {
-    live->each_pending(wall_seconds(*time), [&](action_record& action) -> std::optional<run_metadata> {
+    live->each_pending(detail::wall_seconds(time->wall_now()), [&](action_record& action) -> std::optional<run_metadata> {
       const bool is_stop = action.action == "stop";
       action.state = is_stop ? "done" : "failed";
       action.step = step;
@@ -321,8 +320,8 @@ struct session_board::state {
   /// Notes a recovery, which has created the session again.
   void note_recovery(std::int64_t step) {
     const bool is_rollback = std::exchange(rollbacks, view.metrics.rollbacks) != view.metrics.rollbacks;
-    live->add_mark(
-        {is_rollback ? "rollback" : "recovery", step, wall_seconds(*time), (is_rollback ? "rolled back: " : "recovered: ") + last_failure});
+    live->add_mark({is_rollback ? "rollback" : "recovery", step, detail::wall_seconds(time->wall_now()),
+                    (is_rollback ? "rolled back: " : "recovered: ") + last_failure});
   }
 
   void open(const session_requests& session) {
@@ -341,8 +340,9 @@ struct session_board::state {
                         .signals = session.signals(),
                         .time = time},
         access_rules(options.hosts, token), run_directory(io::posix_file_system(), root, root.empty() ? -1 : depth_beside_run));
-    listener = std::make_unique<log_listener>(
-        [live = live, time = time](log_level level, std::string_view text) { live->add_log(wall_seconds(*time), level, text); });
+    listener = std::make_unique<log_listener>([live = live, time = time](log_level level, std::string_view text) {
+      live->add_log(detail::wall_seconds(time->wall_now()), level, text);
+    });
     server = std::make_unique<running_server>(options, token, [service](const request& asked) { return service->answer_to(asked); });
   }
 };
@@ -360,7 +360,7 @@ void session_board::start(const session_requests& session, std::int64_t step) {
   if (is_first) {
     of.time = session.time();
     of.meter = std::make_shared<step_meter>(of.time);
-    of.view.started = wall_seconds(*of.time);
+    of.view.started = detail::wall_seconds(of.time->wall_now());
     of.view.first_step = step;
   }
   timer_ = second_or_step_timer({.every_secs = of.options.update_secs.duration()}, of.time);

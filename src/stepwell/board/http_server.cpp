@@ -44,6 +44,11 @@ using message_type = http::request<http::string_body>;
 using response_type = http::response<http::string_body>;
 using stream_type = beast::tcp_stream;
 
+void set_limits(parser_type& parser, const server_options& options) {
+  parser.header_limit(static_cast<std::uint32_t>(options.max_header_bytes));
+  parser.body_limit(options.max_body_bytes);
+}
+
 /// A guard that increments a counter for its lifetime.
 class counted {
 public:
@@ -253,8 +258,7 @@ asio::awaitable<void> http_server::core::let_finish(stream_type& connection) {
 /// Returns true if the connection may carry another request.
 asio::awaitable<bool> http_server::core::answer_one(stream_type& connection, beast::flat_buffer& unread) {
   parser_type parser;
-  parser.header_limit(static_cast<std::uint32_t>(options.max_header_bytes));
-  parser.body_limit(options.max_body_bytes);
+  set_limits(parser, options);
   beast::error_code failure;
   {
     const listed<stream_type> waits(idle, connection);
@@ -319,8 +323,7 @@ void http_server::stop() { core_->stop(); }
 std::string answer_bytes(std::string_view bytes, const server_options& options, const answering& answers) {
   if (bytes.empty()) { return {}; }  // the parser must have got a byte before its end
   parser_type parser;
-  parser.header_limit(static_cast<std::uint32_t>(options.max_header_bytes));
-  parser.body_limit(options.max_body_bytes);
+  set_limits(parser, options);
   parser.eager(true);
   beast::error_code failure;
   while (!parser.is_done() && !failure) {

@@ -13,6 +13,7 @@
 #include "stepwell/format/events/record.hpp"
 #include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/summary/detail/event_stream.hpp"
 #include "stepwell/summary/detail/event_time.hpp"
 #include "stepwell/summary/detail/output.hpp"
 #include "stepwell/summary/metric_writer.hpp"
@@ -66,7 +67,7 @@ std::string next_name(std::span<const std::string> names, std::int64_t now, std:
 
 void warn_if_not_last(std::span<const std::string> names, const std::string& ours) {
   for (const auto& name : names) {
-    if (name.find("tfevents") != std::string::npos && name >= ours) {
+    if (is_event_file(name) && name >= ours) {
       log_warning(fmt::format("viewers will read {} after {} and may ignore the second file; move the first one away", name, ours));
     }
   }

@@ -2,6 +2,7 @@
 #include "stepwell/tensorflow/training.hpp"
 
 #include "stepwell/base/detail/failure_kind.hpp"
+#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
@@ -291,7 +292,7 @@ summary_saver_hook<graph_summary> graph_summaries(const training_options& option
 }
 
 void graph_summary::write(summary::writer& out, const tensor& value, std::int64_t step) const {
-  const auto wall = std::chrono::duration<double>(out.time()->wall_now().time_since_epoch()).count();
+  const auto wall = stepwell::detail::wall_seconds(out.time()->wall_now());
   for (const auto& encoded : value.strings()) {
     const auto bytes = event_bytes()(wall, step, encoded);
     out.add_event_bytes(std::as_bytes(std::span(bytes)));

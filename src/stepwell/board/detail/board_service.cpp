@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/detail/board_service.hpp"
 
+#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/detail/run_metadata.hpp"
@@ -158,7 +159,7 @@ std::vector<checkpoint_entry> checkpoints_in(io::file_system& files, const std::
     const auto prefix = name.substr(0, name.size() - index_suffix.size());
     const auto step = step_of_checkpoint(prefix);
     const auto info = files.stat(io::join_path(directory, name));
-    if (step && info) { found[prefix] = {prefix, *step, seconds_of(info->modified)}; }
+    if (step && info) { found[prefix] = {prefix, *step, detail::wall_seconds(info->modified)}; }
   }
   for (const auto& name : *names) {
     const auto owner = found.find(name.substr(0, name.rfind('.')));
@@ -280,7 +281,7 @@ struct board_service::state {
   std::vector<checkpoint_entry> checkpoints = {};
   std::int64_t checkpoint_saves = -1;  // number of saves when `checkpoints` were listed
 
-  [[nodiscard]] double now() const { return seconds_of(options.time->wall_now()); }
+  [[nodiscard]] double now() const { return detail::wall_seconds(options.time->wall_now()); }
 };
 
 /// The functions that answer, and what they share.

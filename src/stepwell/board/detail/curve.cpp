@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/detail/curve.hpp"
 
+#include "stepwell/format/detail/coding.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 
 namespace stepwell::board {
 namespace {
 
-template<class Number>
-void append_little(std::string& out, Number number) {
-  static_assert(std::endian::native == std::endian::little, "the binary form of curves is little-endian");
-  char bytes[sizeof number];
-  std::memcpy(bytes, &number, sizeof number);
-  out.append(bytes, sizeof number);
-}
+void append(std::string& out, double number) { format::append_fixed(out, std::bit_cast<std::uint64_t>(number)); }
 
 }  // namespace
 
@@ -81,12 +77,12 @@ std::span<const curve_point> curve::points_in(const curve_range& range) const {
 std::string encode_buckets(std::span<const curve_bucket> buckets, std::size_t total, std::uint64_t revision) {
   std::string out = "SWC1";
   out.reserve(32 + buckets.size() * 12 * sizeof(double));
-  append_little(out, static_cast<std::uint32_t>(buckets.size()));
-  append_little(out, static_cast<double>(total));
-  append_little(out, static_cast<double>(revision));
-  append_little(out, 0.0);
+  format::append_fixed(out, static_cast<std::uint32_t>(buckets.size()));
+  append(out, static_cast<double>(total));
+  append(out, static_cast<double>(revision));
+  append(out, 0.0);
   const auto add_column = [&](auto number_of) {
-    for (const auto& bucket : buckets) { append_little(out, static_cast<double>(number_of(bucket))); }
+    for (const auto& bucket : buckets) { append(out, static_cast<double>(number_of(bucket))); }
   };
   add_column([](const auto& of) { return of.first.step; });
   add_column([](const auto& of) { return of.last.step; });

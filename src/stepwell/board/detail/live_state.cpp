@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/detail/live_state.hpp"
 
+#include "stepwell/board/detail/keep_newest.hpp"
 #include "stepwell/format/detail/coding.hpp"
 
 #include <algorithm>
@@ -15,11 +16,6 @@ constexpr std::size_t most_live_marks = 1000;
 constexpr std::size_t most_actions = 20;
 constexpr std::size_t most_traces = 4;
 constexpr std::size_t most_events = 1024;
-
-template<class Queue>
-void drop_first(Queue& all, std::size_t most) {
-  if (all.size() > most) { all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(most)); }
-}
 
 }  // namespace
 
@@ -43,18 +39,18 @@ void live_state::set_phase(std::string phase) {
 void live_state::add_mark(run_mark mark) {
   const std::lock_guard lock(mutex_);
   changes_.marks.push_back(mark);
-  drop_first(changes_.marks, most_live_marks);
+  keep_newest(changes_.marks, most_live_marks);
   marks_.push_back(std::move(mark));
-  drop_first(marks_, most_live_marks);
+  keep_newest(marks_, most_live_marks);
 }
 
 void live_state::add_log(double time, log_level level, std::string_view text) {
   const std::string line = format::to_utf8(text.substr(0, longest_line)) + (text.size() > longest_line ? "\u2026" : "");
   const std::lock_guard lock(mutex_);
   log_.push_back({++lines_, time, level, line});
-  drop_first(log_, most_lines);
+  keep_newest(log_, most_lines);
   changes_.lines.push_back(log_.back());
-  drop_first(changes_.lines, most_lines);
+  keep_newest(changes_.lines, most_lines);
 }
 
 void live_state::each_pending(double now, const std::function<std::optional<run_metadata>(action_record&)>& act) {
@@ -62,7 +58,7 @@ void live_state::each_pending(double now, const std::function<std::optional<run_
   for (auto& one : actions_) {
     if (one.state != "pending") { continue; }
     if (auto trace = act(one)) { traces_.emplace_back(one.id, std::move(*trace)); }
-    drop_first(traces_, most_traces);
+    keep_newest(traces_, most_traces);
     if (one.state == "pending") { continue; }
     one.finished = now;
     --pending_;
@@ -123,7 +119,7 @@ std::optional<run_metadata> live_state::trace(std::uint64_t action) const {
 void live_state::add_event(std::string kind, std::string data) {
   const std::lock_guard lock(mutex_);
   events_.push_back({++last_event_, std::move(kind), std::move(data)});
-  drop_first(events_, most_events);
+  keep_newest(events_, most_events);
 }
 
 std::vector<live_state::event> live_state::events_after(std::uint64_t last, bool& is_skipped) const {

@@ -2,7 +2,9 @@
 #include "stepwell/board/detail/run_history.hpp"
 
 #include "stepwell/base/detail/visit_dtype.hpp"
+#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/board/detail/keep_newest.hpp"
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/events/detail/summary_values.hpp"
 #include "stepwell/kernel/statistics.hpp"
@@ -29,8 +31,6 @@ constexpr std::size_t most_runs = 10'000;
 constexpr std::size_t most_searched = 100'000;   // directories
 constexpr std::size_t most_points = 16'000'000;  // of all runs in memory, 24 bytes each
 
-bool is_event_file(std::string_view name) noexcept { return name.find("tfevents") != std::string_view::npos; }
-
 /// Returns the number in a tensor with one element. Empty for other tensors.
 std::optional<double> number_in(const tensor& held) {
   const bool is_number = held.dtype() != dtype::string && held.dtype() != dtype::complex64 && held.dtype() != dtype::complex128;
@@ -48,11 +48,6 @@ void thin_out(std::vector<Record>& all, std::size_t most) {
     ++kept;
   }
   all.resize(kept);
-}
-
-template<class Record>
-void keep_newest(std::vector<Record>& all, std::size_t most) {
-  if (all.size() > most) { all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(most)); }
 }
 
 template<class Map>
@@ -108,7 +103,7 @@ void run_history::refresh() {
 void run_history::open_new_files() {
   for (const auto& name : value_or_throw(files_->list(directory_))) {
     const bool is_known = std::ranges::find(opened_, name, &event_file::name) != opened_.end();
-    if (is_known || !is_event_file(name)) { continue; }
+    if (is_known || !summary::is_event_file(name)) { continue; }
     opened_.push_back(
         {name, std::make_unique<summary::event_stream>(*files_, io::join_path(directory_, name), summary::large_records::silent)});
   }
@@ -259,15 +254,15 @@ void run_directory::search(const std::string& path, const std::string& run, int 
   std::vector<std::string> below;
   for (const auto& name : *names) {
     const bool may_be_run = depth > 0 && !name.starts_with('.');
-    if (!is_event_file(name) && !may_be_run) { continue; }
+    if (!summary::is_event_file(name) && !may_be_run) { continue; }
     const auto info = files_->stat(io::join_path(path, name));
     if (!info) { continue; }  // deleted, or a dangling link
     if (info->is_directory) {
       if (may_be_run) { below.push_back(name); }
-    } else if (is_event_file(name)) {
+    } else if (summary::is_event_file(name)) {
       ++found.files;
       found.bytes += info->size;
-      found.changed = std::max(found.changed, seconds_of(info->modified));
+      found.changed = std::max(found.changed, detail::wall_seconds(info->modified));
     }
   }
   if (found.files > 0) {
@@ -299,7 +294,7 @@ std::uint64_t run_directory::bytes_of(std::string_view run) {
   std::uint64_t bytes = 0;
   if (!names) { return bytes; }
   for (const auto& name : *names) {
-    if (!is_event_file(name)) { continue; }
+    if (!summary::is_event_file(name)) { continue; }
     if (const auto info = files_->stat(io::join_path(entry->path, name))) { bytes += info->size; }
   }
   return bytes;

@@ -22,9 +22,6 @@
 
 namespace stepwell::board {
 
-/// Returns a time of day in seconds since 1970.
-[[nodiscard]] inline double seconds_of(clock::wall_time when) { return std::chrono::duration<double>(when.time_since_epoch()).count(); }
-
 /// An event of a run that is marked on its curves.
 struct run_mark {
   std::string kind;  ///< start, resume, checkpoint, recovery, rollback or stop

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 
+#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
@@ -166,8 +167,6 @@ void sweep_leftovers(io::file_system& files, const std::string& directory, const
   if (!swept.empty()) { log_info(fmt::format("{}: removed incomplete files of a killed save: {}", directory, swept)); }
 }
 
-double seconds_of(clock::wall_time time) { return std::chrono::duration<double>(time.time_since_epoch()).count(); }
-
 }  // namespace
 
 std::shared_ptr<io::file_system> with_fence(std::shared_ptr<io::file_system> given, const std::string& directory, io::fence_use use) {
@@ -328,7 +327,7 @@ std::string checkpoint_directory::pinned_name(const std::string& given) const {
                         path_);
 }
 
-double checkpoint_directory::seconds_now() const { return seconds_of(time_->wall_now()); }
+double checkpoint_directory::seconds_now() const { return wall_seconds(time_->wall_now()); }
 
 checkpoint_directory::checkpoint_directory(std::string path, const saver_options& options, directory_access access)
     : path_(std::move(path)), options_(options), files_(options.file_system),
@@ -420,7 +419,7 @@ bool checkpoint_directory::add(const std::string& prefix, bool verifies) {
     if (verifies) { reader.verify(); }
     listed_checkpoint made{.name = name_of(prefix), .step = step_of_checkpoint(prefix).value_or(0)};
     made.is_ours = io::base_name(prefix) == made.name && reader.contains(own_version_name) && is_ours(made.name, options_.basename);
-    made.time = seconds_of(value_or_throw(files_->stat(format::index_name(prefix))).modified);
+    made.time = wall_seconds(value_or_throw(files_->stat(format::index_name(prefix))).modified);
     const std::lock_guard lock(mutex_);
     list_.push_back(std::move(made));
     return true;

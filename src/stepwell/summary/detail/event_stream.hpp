@@ -13,9 +13,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stepwell::summary {
+
+/// Returns true if this is the name of an event file: viewers read all files whose names contain this word.
+[[nodiscard]] inline bool is_event_file(std::string_view name) noexcept { return name.find("tfevents") != std::string_view::npos; }
 
 /// The report of records that are too large to be decoded.
 enum class large_records {
