@@ -22,11 +22,9 @@ module;
 #include "stepwell/checkpoint/checksum.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
-#include "stepwell/checkpoint/save_backlog.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/checkpoint/update_fence.hpp"
-#include "stepwell/coro/async_sleep.hpp"
 #include "stepwell/coro/generator.hpp"
 #if __has_include(<range/v3/range/concepts.hpp>)
 #include "stepwell/coro/range_v3.hpp"
@@ -49,33 +47,9 @@ module;
 #include "stepwell/format/events/event.hpp"
 #include "stepwell/format/events/record.hpp"
 #include "stepwell/format/examples/example.hpp"
-#include "stepwell/group/collective.hpp"
 #include "stepwell/group/engine.hpp"
 #include "stepwell/group/group.hpp"
-#include "stepwell/group/group_store.hpp"
-#include "stepwell/group/launcher.hpp"
 #include "stepwell/group/part_of.hpp"
-#include "stepwell/hook/any_hook.hpp"
-#include "stepwell/hook/boundary_state.hpp"
-#include "stepwell/hook/boundary_work.hpp"
-#include "stepwell/hook/evaluated_value.hpp"
-#include "stepwell/hook/feed.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/preemption_plan.hpp"
-#include "stepwell/hook/prometheus.hpp"
-#include "stepwell/hook/raw_session.hpp"
-#include "stepwell/hook/recovery_copy.hpp"
-#include "stepwell/hook/rollback_request.hpp"
-#include "stepwell/hook/run_args.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/run_ending.hpp"
-#include "stepwell/hook/run_options.hpp"
-#include "stepwell/hook/run_request.hpp"
-#include "stepwell/hook/session_metrics.hpp"
-#include "stepwell/hook/session_signals.hpp"
-#include "stepwell/hook/state_names.hpp"
-#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/best_checkpoint_hook.hpp"
 #include "stepwell/hooks/checkpoint_saver_hook.hpp"
 #include "stepwell/hooks/early_stopping_hook.hpp"
@@ -99,11 +73,27 @@ module;
 #include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
-#include "stepwell/kernel/metrics.hpp"
-#include "stepwell/kernel/schedules.hpp"
 #include "stepwell/kernel/statistics.hpp"
+#include "stepwell/metrics/metrics.hpp"
 #include "stepwell/model/model.hpp"
 #include "stepwell/model/model_session.hpp"
+#include "stepwell/protocol/any_hook.hpp"
+#include "stepwell/protocol/feed.hpp"
+#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/preemption_plan.hpp"
+#include "stepwell/protocol/prometheus.hpp"
+#include "stepwell/protocol/raw_session.hpp"
+#include "stepwell/protocol/run_args.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/run_ending.hpp"
+#include "stepwell/protocol/run_options.hpp"
+#include "stepwell/protocol/run_request.hpp"
+#include "stepwell/protocol/session_metrics.hpp"
+#include "stepwell/protocol/session_signals.hpp"
+#include "stepwell/protocol/state_names.hpp"
+#include "stepwell/protocol/watched_values.hpp"
+#include "stepwell/schedules/schedules.hpp"
 #include "stepwell/session/any_async_session.hpp"
 #include "stepwell/session/any_session.hpp"
 #include "stepwell/session/async_options.hpp"
@@ -191,46 +181,6 @@ export namespace stepwell::coro {
 using stepwell::coro::share;
 }  // namespace stepwell::coro
 
-// kernel
-export namespace stepwell::metrics {
-using stepwell::metrics::accuracy;
-using stepwell::metrics::auc;
-using stepwell::metrics::confusion_matrix;
-using stepwell::metrics::exponential_mean;
-using stepwell::metrics::mean;
-using stepwell::metrics::mean_absolute_error;
-using stepwell::metrics::mean_squared_error;
-using stepwell::metrics::min_max;
-using stepwell::metrics::perplexity;
-using stepwell::metrics::precision_recall;
-using stepwell::metrics::r_squared;
-using stepwell::metrics::streaming_metric;
-using stepwell::metrics::sum;
-using stepwell::metrics::top_k_accuracy;
-using stepwell::metrics::variance;
-using stepwell::metrics::windowed_mean;
-}  // namespace stepwell::metrics
-
-// kernel
-export namespace stepwell::schedules {
-using stepwell::schedules::constant;
-using stepwell::schedules::cosine_decay;
-using stepwell::schedules::cosine_decay_options;
-using stepwell::schedules::cosine_restarts;
-using stepwell::schedules::cosine_restarts_options;
-using stepwell::schedules::exponential_decay;
-using stepwell::schedules::exponential_decay_options;
-using stepwell::schedules::one_cycle;
-using stepwell::schedules::one_cycle_options;
-using stepwell::schedules::piecewise_constant;
-using stepwell::schedules::polynomial_decay;
-using stepwell::schedules::polynomial_decay_options;
-using stepwell::schedules::reduce_on_plateau;
-using stepwell::schedules::reduce_on_plateau_options;
-using stepwell::schedules::schedule;
-using stepwell::schedules::warm_up;
-}  // namespace stepwell::schedules
-
 // format
 export namespace stepwell::format {
 using stepwell::format::append_record;
@@ -268,6 +218,46 @@ using stepwell::io::open_mode;
 using stepwell::io::pool;
 using stepwell::io::posix_file_system;
 }  // namespace stepwell::io
+
+// metrics
+export namespace stepwell::metrics {
+using stepwell::metrics::accuracy;
+using stepwell::metrics::auc;
+using stepwell::metrics::confusion_matrix;
+using stepwell::metrics::exponential_mean;
+using stepwell::metrics::mean;
+using stepwell::metrics::mean_absolute_error;
+using stepwell::metrics::mean_squared_error;
+using stepwell::metrics::min_max;
+using stepwell::metrics::perplexity;
+using stepwell::metrics::precision_recall;
+using stepwell::metrics::r_squared;
+using stepwell::metrics::streaming_metric;
+using stepwell::metrics::sum;
+using stepwell::metrics::top_k_accuracy;
+using stepwell::metrics::variance;
+using stepwell::metrics::windowed_mean;
+}  // namespace stepwell::metrics
+
+// schedules
+export namespace stepwell::schedules {
+using stepwell::schedules::constant;
+using stepwell::schedules::cosine_decay;
+using stepwell::schedules::cosine_decay_options;
+using stepwell::schedules::cosine_restarts;
+using stepwell::schedules::cosine_restarts_options;
+using stepwell::schedules::exponential_decay;
+using stepwell::schedules::exponential_decay_options;
+using stepwell::schedules::one_cycle;
+using stepwell::schedules::one_cycle_options;
+using stepwell::schedules::piecewise_constant;
+using stepwell::schedules::polynomial_decay;
+using stepwell::schedules::polynomial_decay_options;
+using stepwell::schedules::reduce_on_plateau;
+using stepwell::schedules::reduce_on_plateau_options;
+using stepwell::schedules::schedule;
+using stepwell::schedules::warm_up;
+}  // namespace stepwell::schedules
 
 // checkpoint
 export namespace stepwell {
@@ -342,6 +332,18 @@ using stepwell::summary::writer;
 using stepwell::summary::writer_options;
 }  // namespace stepwell::summary
 
+// group
+export namespace stepwell {
+using stepwell::batch_part;
+using stepwell::engine;
+using stepwell::group;
+using stepwell::group_options;
+using stepwell::make_single_process_engine;
+using stepwell::part_of;
+using stepwell::part_sums;
+using stepwell::parts_of;
+}  // namespace stepwell
+
 // threads
 export namespace stepwell {
 using stepwell::coordinated_thread;
@@ -356,19 +358,7 @@ using stepwell::start_queue_runners;
 using stepwell::thread_mark;
 }  // namespace stepwell
 
-// group
-export namespace stepwell {
-using stepwell::batch_part;
-using stepwell::engine;
-using stepwell::group;
-using stepwell::group_options;
-using stepwell::make_single_process_engine;
-using stepwell::part_of;
-using stepwell::part_sums;
-using stepwell::parts_of;
-}  // namespace stepwell
-
-// hook
+// protocol
 export namespace stepwell {
 using stepwell::after_create_session_hook;
 using stepwell::after_run_hook;

@@ -15,12 +15,9 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/base/trace.hpp
   stepwell/base/variable.hpp
   # layer 1: coro
-  stepwell/coro/async_sleep.hpp
   stepwell/coro/generator.hpp
   stepwell/coro/range_v3.hpp
   # layer 1: kernel
-  stepwell/kernel/metrics.hpp
-  stepwell/kernel/schedules.hpp
   stepwell/kernel/statistics.hpp
   # layer 2: format
   stepwell/format/checkpoint/bundle.hpp
@@ -34,6 +31,10 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/io/fenced_directory.hpp
   stepwell/io/file_system.hpp
   stepwell/io/pool.hpp
+  # layer 2: metrics
+  stepwell/metrics/metrics.hpp
+  # layer 2: schedules
+  stepwell/schedules/schedules.hpp
   # layer 3: checkpoint
   stepwell/checkpoint/best_checkpoint.hpp
   stepwell/checkpoint/checkpoint_reader.hpp
@@ -41,7 +42,6 @@ set(STEPWELL_PUBLIC_HEADERS
   stepwell/checkpoint/checksum.hpp
   stepwell/checkpoint/find_checkpoints.hpp
   stepwell/checkpoint/restore.hpp
-  stepwell/checkpoint/save_backlog.hpp
   stepwell/checkpoint/saver.hpp
   stepwell/checkpoint/snapshot.hpp
   stepwell/checkpoint/update_fence.hpp
@@ -56,38 +56,30 @@ set(STEPWELL_PUBLIC_HEADERS
   # layer 3: summary
   stepwell/summary/metric_writer.hpp
   stepwell/summary/writer.hpp
+  # layer 4: group
+  stepwell/group/engine.hpp
+  stepwell/group/group.hpp
+  stepwell/group/part_of.hpp
   # layer 4: threads
   stepwell/threads/coordinator.hpp
   stepwell/threads/queue_runner.hpp
-  # layer 4: group
-  stepwell/group/collective.hpp
-  stepwell/group/engine.hpp
-  stepwell/group/group.hpp
-  stepwell/group/group_store.hpp
-  stepwell/group/launcher.hpp
-  stepwell/group/part_of.hpp
-  # layer 5: hook
-  stepwell/hook/any_hook.hpp
-  stepwell/hook/boundary_state.hpp
-  stepwell/hook/boundary_work.hpp
-  stepwell/hook/evaluated_value.hpp
-  stepwell/hook/feed.hpp
-  stepwell/hook/fetch.hpp
-  stepwell/hook/hook.hpp
-  stepwell/hook/preemption_plan.hpp
-  stepwell/hook/prometheus.hpp
-  stepwell/hook/raw_session.hpp
-  stepwell/hook/recovery_copy.hpp
-  stepwell/hook/rollback_request.hpp
-  stepwell/hook/run_args.hpp
-  stepwell/hook/run_context.hpp
-  stepwell/hook/run_ending.hpp
-  stepwell/hook/run_options.hpp
-  stepwell/hook/run_request.hpp
-  stepwell/hook/session_metrics.hpp
-  stepwell/hook/session_signals.hpp
-  stepwell/hook/state_names.hpp
-  stepwell/hook/watched_values.hpp
+  # layer 5: protocol
+  stepwell/protocol/any_hook.hpp
+  stepwell/protocol/feed.hpp
+  stepwell/protocol/fetch.hpp
+  stepwell/protocol/hook.hpp
+  stepwell/protocol/preemption_plan.hpp
+  stepwell/protocol/prometheus.hpp
+  stepwell/protocol/raw_session.hpp
+  stepwell/protocol/run_args.hpp
+  stepwell/protocol/run_context.hpp
+  stepwell/protocol/run_ending.hpp
+  stepwell/protocol/run_options.hpp
+  stepwell/protocol/run_request.hpp
+  stepwell/protocol/session_metrics.hpp
+  stepwell/protocol/session_signals.hpp
+  stepwell/protocol/state_names.hpp
+  stepwell/protocol/watched_values.hpp
   # layer 6: creation
   stepwell/creation/init_from_weights.hpp
   stepwell/creation/scaffold.hpp
@@ -149,6 +141,7 @@ set(STEPWELL_DETAIL_HEADERS
   # layer 1: coro
   stepwell/coro/detail/aborted.hpp
   stepwell/coro/detail/async_event.hpp
+  stepwell/coro/detail/async_sleep.hpp
   stepwell/coro/detail/awaited.hpp
   stepwell/coro/detail/event_state.hpp
   stepwell/coro/detail/helper_threads.hpp
@@ -159,17 +152,26 @@ set(STEPWELL_DETAIL_HEADERS
   # layer 2: io
   stepwell/io/detail/byte_queue.hpp
   stepwell/io/detail/signal_watch.hpp
+  # layer 3: checkpoint
+  stepwell/checkpoint/detail/save_backlog.hpp
   # layer 3: data
   stepwell/data/detail/inflated_file.hpp
   stepwell/data/detail/read_ahead.hpp
-  # layer 5: hook
-  stepwell/hook/detail/boundary_requests.hpp
-  stepwell/hook/detail/boundary_works.hpp
-  stepwell/hook/detail/declares.hpp
-  stepwell/hook/detail/hook_set.hpp
-  stepwell/hook/detail/run_trace.hpp
-  stepwell/hook/detail/session_facts.hpp
-  stepwell/hook/detail/wait_limits.hpp
+  # layer 4: group
+  stepwell/group/detail/collective.hpp
+  # layer 5: protocol
+  stepwell/protocol/detail/boundary_requests.hpp
+  stepwell/protocol/detail/boundary_state.hpp
+  stepwell/protocol/detail/boundary_work.hpp
+  stepwell/protocol/detail/boundary_works.hpp
+  stepwell/protocol/detail/declares.hpp
+  stepwell/protocol/detail/evaluated_value.hpp
+  stepwell/protocol/detail/hook_set.hpp
+  stepwell/protocol/detail/recovery_copy.hpp
+  stepwell/protocol/detail/rollback_request.hpp
+  stepwell/protocol/detail/run_trace.hpp
+  stepwell/protocol/detail/session_facts.hpp
+  stepwell/protocol/detail/wait_limits.hpp
   # layer 6: creation
   stepwell/creation/detail/local_master.hpp
   stepwell/creation/detail/shared_state.hpp
@@ -287,6 +289,8 @@ set(STEPWELL_PRIVATE_HEADERS
   stepwell/summary/detail/output.hpp
   # layer 4: group
   stepwell/group/detail/formation_wait.hpp
+  stepwell/group/detail/group_store.hpp
+  stepwell/group/detail/launcher.hpp
   # layer 8: hooks
   stepwell/hooks/detail/drain_saver.hpp
   stepwell/hooks/detail/rare_log.hpp

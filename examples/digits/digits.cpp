@@ -11,8 +11,8 @@
 
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/group/group.hpp>
-#include <stepwell/hook/session_signals.hpp>
 #include <stepwell/io/file_system.hpp>
+#include <stepwell/protocol/session_signals.hpp>
 #if DIGITS_WITH_MPI
 #include <stepwell/mpi/mpi.hpp>
 #endif

@@ -12,7 +12,7 @@
 #include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
-#include <stepwell/kernel/schedules.hpp>
+#include <stepwell/schedules/schedules.hpp>
 #include <stepwell/summary/writer.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

@@ -7,7 +7,7 @@
 #include "network.hpp"
 #include "options.hpp"
 
-#include <stepwell/hook/session_signals.hpp>
+#include <stepwell/protocol/session_signals.hpp>
 
 #include <cstdint>
 

@@ -9,7 +9,7 @@
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
-#include <stepwell/kernel/schedules.hpp>
+#include <stepwell/schedules/schedules.hpp>
 #include <stepwell/torch/examples.hpp>
 #include <stepwell/torch/schedule.hpp>
 #include <stepwell/torch/torch.hpp>

@@ -4,7 +4,7 @@
 // with `co_await`. This is a separate header, because it includes Asio.
 #pragma once
 
-#include "stepwell/coro/async_sleep.hpp"
+#include "stepwell/coro/detail/async_sleep.hpp"
 #include "stepwell/session/any_async_session.hpp"
 #include "stepwell/session/async_session.hpp"
 #include "stepwell/stepwell.hpp"

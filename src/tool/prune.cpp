@@ -4,10 +4,10 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
-#include "stepwell/hook/run_ending.hpp"
 #include "stepwell/io/detail/lock_content.hpp"
 #include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/protocol/run_ending.hpp"
 #include "tool/json.hpp"
 #include "tool/target.hpp"
 

@@ -4,8 +4,8 @@
 // the end: a hook's `end` waits for the end of the input.
 #include "support/toy_model.hpp"
 
-#include <stepwell/hook/session_signals.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
+#include <stepwell/protocol/session_signals.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <csignal>

@@ -77,7 +77,7 @@ tables() {
 first=src/stepwell/session/training_options.hpp  # the options that every program uses
 declare -a headers=()
 [ ! -f "$first" ] || headers+=("$first")
-for folder in training hooks data checkpoint summary session creation threads hook base kernel tensorflow; do
+for folder in training hooks data checkpoint summary session creation threads protocol base schedules kernel tensorflow; do
   while IFS= read -r header; do [ "$header" = "$first" ] || headers+=("$header"); done < <(files "src/stepwell/$folder" -- .hpp)
 done
 [ ${#headers[@]} = 0 ] || made=$(tables "${headers[@]}")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# raw_session.sh [ROOT] [--write]: checks that only hook/raw_session.hpp looks for members of raw sessions, that each of its members is used,
+# raw_session.sh [ROOT] [--write]: checks that only protocol/raw_session.hpp looks for members of raw sessions, that each of its members is used,
 # and that docs/how_to/own-raw-session.md has its table, between two marks. With --write, the script writes the table.
 source "$(dirname "$0")/common.sh"
-header=src/stepwell/hook/raw_session.hpp
+header=src/stepwell/protocol/raw_session.hpp
 page=docs/how_to/own-raw-session.md
 
 # tables HEADER: prints a table for each part of the header's table.

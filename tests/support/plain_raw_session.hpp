@@ -4,7 +4,7 @@
 #pragma once
 
 #include <stepwell/base/variable.hpp>
-#include <stepwell/hook/raw_session.hpp>
+#include <stepwell/protocol/raw_session.hpp>
 
 #include <cstdint>
 

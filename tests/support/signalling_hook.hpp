@@ -4,7 +4,7 @@
 #pragma once
 
 #include <stepwell/base/clock.hpp>
-#include <stepwell/hook/session_signals.hpp>
+#include <stepwell/protocol/session_signals.hpp>
 
 #include <csignal>
 #include <cstdint>

@@ -6,8 +6,8 @@
 
 #include "support/simulation.hpp"
 
+#include <stepwell/group/detail/group_store.hpp>
 #include <stepwell/group/engine.hpp>
-#include <stepwell/group/group_store.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -45,9 +45,9 @@ class simulated_network {
 public:
   struct options {
     int size = 1;
-    clock::duration store_limit = std::chrono::milliseconds(50);   ///< Of one operation of the store.
-    clock::duration sum_limit = std::chrono::milliseconds(100);    ///< Of one operation of a collective, and of connecting.
-    double delayed = 0;                                            ///< The part of the messages that take up to `delay`.
+    clock::duration store_limit = std::chrono::milliseconds(50);  ///< Of one operation of the store.
+    clock::duration sum_limit = std::chrono::milliseconds(100);   ///< Of one operation of a collective, and of connecting.
+    double delayed = 0;                                           ///< The part of the messages that take up to `delay`.
     clock::duration delay = std::chrono::milliseconds(5);
   };
 

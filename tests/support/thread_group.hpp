@@ -4,8 +4,8 @@
 #pragma once
 
 #include <stepwell/base/error.hpp>
+#include <stepwell/group/detail/group_store.hpp>
 #include <stepwell/group/group.hpp>
-#include <stepwell/group/group_store.hpp>
 
 #include <atomic>
 #include <chrono>

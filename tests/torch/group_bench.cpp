@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "stepwell/group/launcher.hpp"
+#include "stepwell/group/detail/launcher.hpp"
 #include "stepwell/torch/group.hpp"
 
 #include <algorithm>

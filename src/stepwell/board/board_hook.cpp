@@ -10,8 +10,8 @@
 #include "stepwell/base/trace.hpp"
 #include "stepwell/board/detail/board_service.hpp"
 #include "stepwell/board/http_server.hpp"
-#include "stepwell/hook/boundary_work.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/protocol/detail/boundary_work.hpp"
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>

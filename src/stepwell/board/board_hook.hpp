@@ -4,14 +4,14 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/run_args.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/run_options.hpp"
-#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/progress_hook.hpp"
+#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/run_args.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/run_options.hpp"
+#include "stepwell/protocol/watched_values.hpp"
 
 #include <array>
 #include <cstddef>

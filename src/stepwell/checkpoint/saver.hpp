@@ -6,7 +6,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/save_backlog.hpp"
+#include "stepwell/checkpoint/detail/save_backlog.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/state_names.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/protocol/state_names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -9,7 +9,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/saver.hpp"
-#include "stepwell/hook/raw_session.hpp"
+#include "stepwell/protocol/raw_session.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>

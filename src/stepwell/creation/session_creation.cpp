@@ -5,8 +5,8 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/best_checkpoint.hpp"
 #include "stepwell/checkpoint/restore.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/state_names.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/state_names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,9 +8,9 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/hook/detail/boundary_requests.hpp"
-#include "stepwell/hook/recovery_copy.hpp"
 #include "stepwell/io/pool.hpp"
+#include "stepwell/protocol/detail/boundary_requests.hpp"
+#include "stepwell/protocol/detail/recovery_copy.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include "stepwell/creation/scaffold.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/creation/session_manager.hpp"
-#include "stepwell/hook/raw_session.hpp"
+#include "stepwell/protocol/raw_session.hpp"
 
 #include <concepts>
 #include <functional>

@@ -13,7 +13,7 @@
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/creation/scaffold.hpp"
 #include "stepwell/creation/session_creation.hpp"
-#include "stepwell/hook/raw_session.hpp"
+#include "stepwell/protocol/raw_session.hpp"
 
 #include <cstdint>
 #include <optional>

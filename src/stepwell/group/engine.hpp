@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/group/collective.hpp"
+#include "stepwell/group/detail/collective.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -7,9 +7,9 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/group/collective.hpp"
+#include "stepwell/group/detail/collective.hpp"
 #include "stepwell/group/engine.hpp"
-#include "stepwell/kernel/metrics.hpp"
+#include "stepwell/metrics/metrics.hpp"
 
 #include <atomic>
 #include <cstddef>

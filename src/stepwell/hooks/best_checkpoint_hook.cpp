@@ -7,13 +7,13 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/hook/boundary_work.hpp"
-#include "stepwell/hook/session_signals.hpp"
 #include "stepwell/hooks/detail/drain_saver.hpp"
 #include "stepwell/hooks/detail/rare_log.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
+#include "stepwell/protocol/detail/boundary_work.hpp"
+#include "stepwell/protocol/session_signals.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

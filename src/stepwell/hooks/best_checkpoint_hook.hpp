@@ -5,12 +5,12 @@
 
 #include "stepwell/checkpoint/best_checkpoint.hpp"
 #include "stepwell/checkpoint/saver.hpp"
-#include "stepwell/hook/evaluated_value.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/evaluation_watch.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
+#include "stepwell/protocol/detail/evaluated_value.hpp"
+#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/run_context.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -5,12 +5,12 @@
 #include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/boundary_work.hpp"
-#include "stepwell/hook/session_signals.hpp"
 #include "stepwell/hooks/detail/drain_saver.hpp"
 #include "stepwell/hooks/detail/save_budget.hpp"
 #include "stepwell/hooks/detail/writer_work.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/protocol/detail/boundary_work.hpp"
+#include "stepwell/protocol/session_signals.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

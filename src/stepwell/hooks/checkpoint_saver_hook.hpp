@@ -8,8 +8,8 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/saver.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/run_context.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/run_context.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <chrono>

@@ -5,9 +5,9 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
-#include "stepwell/hook/state_names.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/protocol/state_names.hpp"
 
 #include <fmt/format.h>
 #include <cmath>

@@ -4,9 +4,9 @@
 #include "stepwell/base/detail/unset.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/state_names.hpp"
 #include "stepwell/kernel/detail/average.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/state_names.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

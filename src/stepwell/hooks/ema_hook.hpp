@@ -5,7 +5,7 @@
 
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hook/hook.hpp"
+#include "stepwell/protocol/hook.hpp"
 
 #include <concepts>
 #include <cstdint>

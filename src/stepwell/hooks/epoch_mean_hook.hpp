@@ -4,14 +4,14 @@
 #pragma once
 
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hook/boundary_work.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/progress_hook.hpp"
-#include "stepwell/kernel/metrics.hpp"
+#include "stepwell/metrics/metrics.hpp"
+#include "stepwell/protocol/detail/boundary_work.hpp"
+#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/watched_values.hpp"
 
 #include <array>
 #include <cstddef>

@@ -6,11 +6,11 @@
 #include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/boundary_work.hpp"
-#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/rare_log.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
+#include "stepwell/protocol/detail/boundary_work.hpp"
+#include "stepwell/protocol/watched_values.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -309,9 +309,9 @@ private:
 
   std::optional<snapshot_pool> buffers_;
   std::shared_ptr<const snapshot> taken_;
-  std::stop_source cancel_;  // a stop is requested if the values are dropped
+  std::stop_source cancel_;         // a stop is requested if the values are dropped
   std::int64_t dropped_step_ = -1;  // the step of an evaluation that was dropped since the creation of the session; -1: none
-  outcome found_;            // written by the thread, like the two members below; read after it was joined
+  outcome found_;                   // written by the thread, like the two members below; read after it was joined
   std::exception_ptr failure_;
   clock::duration took_ = {};
   std::mutex mutex_;

@@ -12,13 +12,13 @@
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/hook/evaluated_value.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/raw_session.hpp"
-#include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/scheduled_hook.hpp"
-#include "stepwell/kernel/metrics.hpp"
+#include "stepwell/metrics/metrics.hpp"
+#include "stepwell/protocol/detail/evaluated_value.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/raw_session.hpp"
+#include "stepwell/protocol/run_context.hpp"
 
 #include <chrono>
 #include <concepts>

@@ -4,7 +4,7 @@
 // @see contract HOOK-FEED
 #pragma once
 
-#include "stepwell/hook/run_args.hpp"
+#include "stepwell/protocol/run_args.hpp"
 
 #include <concepts>
 #include <utility>

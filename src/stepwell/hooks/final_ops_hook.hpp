@@ -6,7 +6,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/raw_session.hpp"
+#include "stepwell/protocol/raw_session.hpp"
 
 #include <functional>
 #include <optional>

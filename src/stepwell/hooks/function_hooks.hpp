@@ -12,8 +12,8 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/coro/detail/awaited.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/hook.hpp"
+#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/protocol/hook.hpp"
 
 #include <concepts>
 #include <coroutine>

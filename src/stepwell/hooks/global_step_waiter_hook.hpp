@@ -6,7 +6,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
-#include "stepwell/hook/raw_session.hpp"
+#include "stepwell/protocol/raw_session.hpp"
 #include "stepwell/threads/coordinator.hpp"
 
 #include <cstdint>

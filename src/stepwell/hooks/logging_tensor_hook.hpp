@@ -8,11 +8,11 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
+#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/watched_values.hpp"
 
 #include <algorithm>
 #include <array>

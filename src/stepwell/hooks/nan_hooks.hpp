@@ -10,13 +10,13 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/kernel/statistics.hpp"
+#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/watched_values.hpp"
 
 #include <algorithm>
 #include <cmath>

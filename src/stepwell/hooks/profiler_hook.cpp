@@ -7,10 +7,10 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/format/detail/run_metadata.hpp"
-#include "stepwell/hook/boundary_work.hpp"
-#include "stepwell/hook/session_signals.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/protocol/detail/boundary_work.hpp"
+#include "stepwell/protocol/session_signals.hpp"
 
 #include <fmt/format.h>
 #include <exception>

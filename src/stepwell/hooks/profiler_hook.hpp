@@ -5,10 +5,10 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/run_args.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/run_options.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/run_args.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/run_options.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>

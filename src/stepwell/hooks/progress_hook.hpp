@@ -7,14 +7,14 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/hook/evaluated_value.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/raw_session.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/run_ending.hpp"
-#include "stepwell/hook/watched_values.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
+#include "stepwell/protocol/detail/evaluated_value.hpp"
+#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/raw_session.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/run_ending.hpp"
+#include "stepwell/protocol/watched_values.hpp"
 
 #include <array>
 #include <chrono>

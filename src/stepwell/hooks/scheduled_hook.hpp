@@ -6,14 +6,14 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hook/evaluated_value.hpp"
-#include "stepwell/hook/fetch.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/raw_session.hpp"
-#include "stepwell/hook/run_context.hpp"
 #include "stepwell/hooks/detail/evaluation_watch.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
-#include "stepwell/kernel/schedules.hpp"
+#include "stepwell/protocol/detail/evaluated_value.hpp"
+#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/raw_session.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/schedules/schedules.hpp"
 
 #include <cmath>
 #include <concepts>

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/watched_values.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/watched_values.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>
@@ -66,7 +66,7 @@ private:
   second_or_step_timer timer_;
   std::optional<clock::time_point> logged_at_;
   std::shared_ptr<clock> clock_;
-  std::string session_;         // the name of the session
+  std::string session_;  // the name of the session
   value_publisher publisher_;
   std::int64_t last_step_ = 0;  // step after the previous run
 };

@@ -8,8 +8,8 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/session_signals.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/session_signals.hpp"
 
 #include <algorithm>
 #include <cstdint>

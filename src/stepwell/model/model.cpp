@@ -2,8 +2,8 @@
 #include "stepwell/model/model.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/state_names.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/state_names.hpp"
 
 #include <fmt/format.h>
 #include <set>

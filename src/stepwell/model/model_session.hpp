@@ -13,11 +13,11 @@
 #include "stepwell/creation/detail/local_master.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/creation/session_creator.hpp"
-#include "stepwell/hook/feed.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/raw_session.hpp"
-#include "stepwell/hook/state_names.hpp"
 #include "stepwell/model/model.hpp"
+#include "stepwell/protocol/feed.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/raw_session.hpp"
+#include "stepwell/protocol/state_names.hpp"
 #include "stepwell/session/monitored_session.hpp"
 
 #include <atomic>

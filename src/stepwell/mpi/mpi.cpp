@@ -5,8 +5,8 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/group/detail/formation_wait.hpp"
+#include "stepwell/group/detail/launcher.hpp"
 #include "stepwell/group/engine.hpp"
-#include "stepwell/group/launcher.hpp"
 #include "stepwell/mpi/detail/peers.hpp"
 #include "stepwell/mpi/detail/watchdog.hpp"
 

@@ -6,8 +6,8 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/hook/session_metrics.hpp"
-#include "stepwell/hook/session_signals.hpp"
+#include "stepwell/protocol/session_metrics.hpp"
+#include "stepwell/protocol/session_signals.hpp"
 #include "stepwell/session/training_session.hpp"
 
 #include <concepts>

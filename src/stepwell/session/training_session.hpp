@@ -6,8 +6,8 @@
 
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/hook/session_metrics.hpp"
-#include "stepwell/hook/session_signals.hpp"
+#include "stepwell/protocol/session_metrics.hpp"
+#include "stepwell/protocol/session_signals.hpp"
 
 #include <concepts>
 #include <cstdint>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
-#include "stepwell/hook/feed.hpp"
-#include "stepwell/hook/fetch.hpp"
+#include "stepwell/protocol/feed.hpp"
+#include "stepwell/protocol/fetch.hpp"
 #include "stepwell/tensorflow/graph.hpp"
 #include "stepwell/tensorflow/tensor.hpp"
 

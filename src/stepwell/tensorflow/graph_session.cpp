@@ -4,7 +4,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/restore.hpp"
-#include "stepwell/hook/state_names.hpp"
+#include "stepwell/protocol/state_names.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
 #include "stepwell/tensorflow/detail/graph_state.hpp"
 #include "stepwell/tensorflow/detail/session_core.hpp"

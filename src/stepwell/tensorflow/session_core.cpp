@@ -4,7 +4,7 @@
 #include "stepwell/base/detail/bounded_call.hpp"
 #include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/hook/run_request.hpp"
+#include "stepwell/protocol/run_request.hpp"
 #include "stepwell/tensorflow/detail/cluster_tasks.hpp"
 #include "stepwell/tensorflow/detail/config.hpp"
 #include "stepwell/tensorflow/detail/flush_denormals.hpp"

@@ -4,7 +4,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/group/detail/formation_wait.hpp"
-#include "stepwell/group/group_store.hpp"
+#include "stepwell/group/detail/group_store.hpp"
 #include "stepwell/torch/detail/gloo.hpp"
 #include "stepwell/torch/detail/tcp_store.hpp"
 

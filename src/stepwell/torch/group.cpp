@@ -2,7 +2,7 @@
 #include "stepwell/torch/group.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/group/launcher.hpp"
+#include "stepwell/group/detail/launcher.hpp"
 #include "stepwell/torch/detail/c10d_engine.hpp"
 
 #include <c10/util/StringUtil.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/hooks/scheduled_hook.hpp"
-#include "stepwell/kernel/schedules.hpp"
+#include "stepwell/schedules/schedules.hpp"
 
 #include <cstddef>
 #include <utility>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/toy_model.hpp"
 
-#include <stepwell/hook/any_hook.hpp>
 #include <stepwell/model/model_session.hpp>
+#include <stepwell/protocol/any_hook.hpp>
 
 using raw = stepwell::model_session<stepwell::test::counting_model>;
 

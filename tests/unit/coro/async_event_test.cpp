@@ -3,8 +3,8 @@
 // Tests of the asynchronous event (`async_event`), of asynchronous sleep on a manual clock, and of offloading work to threads.
 #include "support/catch.hpp"
 
-#include <stepwell/coro/async_sleep.hpp>
 #include <stepwell/coro/detail/async_event.hpp>
+#include <stepwell/coro/detail/async_sleep.hpp>
 #include <stepwell/coro/detail/helper_threads.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>

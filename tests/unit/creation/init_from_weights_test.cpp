@@ -10,7 +10,7 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 #include <stepwell/format/weights/detail/safetensors.hpp>
-#include <stepwell/hook/state_names.hpp>
+#include <stepwell/protocol/state_names.hpp>
 
 #include <cstring>
 #include <string>

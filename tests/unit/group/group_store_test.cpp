@@ -2,7 +2,7 @@
 #include "rig.hpp"
 
 #include <unistd.h>
-#include <stepwell/group/group_store.hpp>
+#include <stepwell/group/detail/group_store.hpp>
 
 #include <chrono>
 #include <optional>

@@ -2,7 +2,7 @@
 #include "support/catch.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/group/launcher.hpp>
+#include <stepwell/group/detail/launcher.hpp>
 
 #include <map>
 #include <string>

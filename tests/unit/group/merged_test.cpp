@@ -4,7 +4,7 @@
 #include "rig.hpp"
 #include "support/catch.hpp"
 
-#include <stepwell/kernel/metrics.hpp>
+#include <stepwell/metrics/metrics.hpp>
 
 #include <concepts>
 #include <cstddef>

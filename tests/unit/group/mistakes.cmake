@@ -37,7 +37,7 @@ function(mistakes_in file)
   set(MISTAKE_SOURCES ${MISTAKE_SOURCES} ${MISTAKE_HEADERS}/${name} PARENT_SCOPE)
 endfunction()
 
-mistakes_in(src/stepwell/group/group_store.cpp
+mistakes_in(src/stepwell/group/detail/group_store.cpp
   a_former_member_stays_a_member
   [[if (mine->identity != self_.identity) {]]
   [[if (!IS_ON && mine->identity != self_.identity) {]]

@@ -3,8 +3,8 @@
 // A hook that records when the values of an evaluation take effect.
 #pragma once
 
-#include <stepwell/hook/evaluated_value.hpp>
-#include <stepwell/hook/hook.hpp>
+#include <stepwell/protocol/detail/evaluated_value.hpp>
+#include <stepwell/protocol/hook.hpp>
 
 #include <cstdint>
 #include <utility>

@@ -14,14 +14,14 @@
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/data/source.hpp>
-#include <stepwell/hook/any_hook.hpp>
-#include <stepwell/hook/boundary_work.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/factories.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/protocol/any_hook.hpp>
+#include <stepwell/protocol/detail/boundary_work.hpp>
 #include <stepwell/training/async_training_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

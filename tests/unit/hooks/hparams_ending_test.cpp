@@ -9,10 +9,10 @@
 
 #include <stepwell/base/clock.hpp>
 #include <stepwell/format/events/detail/summary_values.hpp>
-#include <stepwell/hook/boundary_work.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
+#include <stepwell/protocol/detail/boundary_work.hpp>
 #include <stepwell/session/training_session.hpp>
 
 #include <chrono>

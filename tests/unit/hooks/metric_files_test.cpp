@@ -12,8 +12,8 @@
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
-#include <stepwell/kernel/schedules.hpp>
 #include <stepwell/model/model_session.hpp>
+#include <stepwell/schedules/schedules.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cerrno>

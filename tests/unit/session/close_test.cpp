@@ -6,7 +6,7 @@
 #include "support/recording_hook.hpp"
 #include "support/recovery_rig.hpp"
 
-#include <stepwell/hook/boundary_work.hpp>
+#include <stepwell/protocol/detail/boundary_work.hpp>
 #include <stepwell/session/training_session.hpp>
 
 #include <algorithm>

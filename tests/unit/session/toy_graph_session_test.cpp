@@ -10,7 +10,6 @@
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/creation/scaffold.hpp>
-#include <stepwell/hook/any_hook.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
@@ -19,6 +18,7 @@
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/protocol/any_hook.hpp>
 #include <stepwell/session/monitored_session.hpp>
 
 #include <cstdint>

@@ -12,8 +12,6 @@
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
-#include <stepwell/hook/any_hook.hpp>
-#include <stepwell/hook/run_ending.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
@@ -27,6 +25,8 @@
 #include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/protocol/any_hook.hpp>
+#include <stepwell/protocol/run_ending.hpp>
 #include <stepwell/tensorflow/evaluation.hpp>
 #include <stepwell/tensorflow/training.hpp>
 
@@ -393,9 +393,9 @@ TEST_CASE("summaries of a graph need no directory if the session has one", "[ten
 TEST_CASE("a session over a graph writes the values of the argument summaries", "[tensorflow][session]") {
   const test::log_capture quiet;
   stub_graph made;
-  auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_summaries_steps = 2},
-                                                sw::summaries(sw::summary::scalar("cost", tf::typed_fetch<float>("loss:0"))),
-                                                sw::stop_at_step(4));
+  auto session =
+      sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_summaries_steps = 2},
+                                     sw::summaries(sw::summary::scalar("cost", tf::typed_fetch<float>("loss:0"))), sw::stop_at_step(4));
   session.run_all();
   session.close();
   CHECK(test::steps_with_oracle(made.run_dir(), "cost") == std::set<std::int64_t>{1, 3});

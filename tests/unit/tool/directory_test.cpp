@@ -11,9 +11,9 @@
 #include <stepwell/format/checkpoint/bundle.hpp>
 #include <stepwell/format/checkpoint/table.hpp>
 #include <stepwell/format/events/event.hpp>
-#include <stepwell/hook/run_ending.hpp>
 #include <stepwell/io/fenced_directory.hpp>
 #include <stepwell/io/file_system.hpp>
+#include <stepwell/protocol/run_ending.hpp>
 #include <stepwell/summary/writer.hpp>
 
 #include <unistd.h>

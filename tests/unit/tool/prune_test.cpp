@@ -5,9 +5,9 @@
 #include "tool_run.hpp"
 
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
-#include <stepwell/hook/run_ending.hpp>
 #include <stepwell/io/fenced_directory.hpp>
 #include <stepwell/io/file_system.hpp>
+#include <stepwell/protocol/run_ending.hpp>
 
 #include <unistd.h>
 

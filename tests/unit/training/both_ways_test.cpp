@@ -19,7 +19,7 @@
 #include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
-#include <stepwell/kernel/schedules.hpp>
+#include <stepwell/schedules/schedules.hpp>
 
 #include <array>
 #include <atomic>

@@ -13,7 +13,7 @@
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
-#include <stepwell/kernel/metrics.hpp>
+#include <stepwell/metrics/metrics.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstddef>

@@ -9,9 +9,9 @@
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/data/source.hpp>
-#include <stepwell/hook/boundary_work.hpp>
 #include <stepwell/hooks/ema_hook.hpp>
 #include <stepwell/hooks/feed_fn_hook.hpp>
+#include <stepwell/protocol/detail/boundary_work.hpp>
 #include <stepwell/training/evaluation.hpp>
 
 #include <cstddef>

@@ -9,11 +9,11 @@
 
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/group/part_of.hpp>
-#include <stepwell/hook/run_ending.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/io/fenced_directory.hpp>
-#include <stepwell/kernel/metrics.hpp>
+#include <stepwell/metrics/metrics.hpp>
+#include <stepwell/protocol/run_ending.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <algorithm>

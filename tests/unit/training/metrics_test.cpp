@@ -4,7 +4,7 @@
 #include "support/session_rig.hpp"
 
 #include <stepwell/data/queue.hpp>
-#include <stepwell/hook/prometheus.hpp>
+#include <stepwell/protocol/prometheus.hpp>
 #include <stepwell/threads/queue_runner.hpp>
 
 #include <atomic>

@@ -11,7 +11,7 @@
 #include <stepwell/base/variable.hpp>
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
-#include <stepwell/hook/hook.hpp>
+#include <stepwell/protocol/hook.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,9 +7,9 @@
 #include "support/temporary_directory.hpp"
 #include "support/timeline_reading.hpp"
 
-#include <stepwell/hook/hook.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/profiler_hook.hpp>
+#include <stepwell/protocol/hook.hpp>
 #include <stepwell/session/monitored_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

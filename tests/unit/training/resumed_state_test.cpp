@@ -17,7 +17,7 @@
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
-#include <stepwell/kernel/metrics.hpp>
+#include <stepwell/metrics/metrics.hpp>
 
 #include <array>
 #include <chrono>

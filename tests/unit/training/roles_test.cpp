@@ -5,7 +5,7 @@
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
 
-#include <stepwell/hook/hook.hpp>
+#include <stepwell/protocol/hook.hpp>
 
 #include <filesystem>
 #include <memory>

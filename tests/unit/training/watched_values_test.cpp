@@ -4,14 +4,14 @@
 #include "support/session_rig.hpp"
 
 #include <stepwell/data/shuffled_batches.hpp>
-#include <stepwell/hook/prometheus.hpp>
-#include <stepwell/hook/watched_values.hpp>
 #include <stepwell/hooks/epoch_mean_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/protocol/prometheus.hpp>
+#include <stepwell/protocol/watched_values.hpp>
 #include <stepwell/session/any_session.hpp>
 
 #include <algorithm>
@@ -76,8 +76,8 @@ TEST_CASE("a NaN guard publishes the value that it checks, also NaN", "[training
   const sw::test::log_capture log;
   session_rig rig;
   const auto loss = [&](const result& of) { return of.loss > 5 ? std::numeric_limits<double>::quiet_NaN() : 2.0; };
-  auto session = sw::monitored_training_session(rig.model, rig.options(),
-                                                sw::nan_tensor_hook({.fail_on_nan_loss = false}, sw::tag("my loss", loss)));
+  auto session =
+      sw::monitored_training_session(rig.model, rig.options(), sw::nan_tensor_hook({.fail_on_nan_loss = false}, sw::tag("my loss", loss)));
   static_cast<void>(session.watched());
   sw::test::run_until(session, 2);
   CHECK(newest(session.watched(), "my loss") == "2 at 1");
@@ -94,10 +94,10 @@ TEST_CASE("values that are logged, written or evaluated are watched under their 
   sw::test::adding_model other;
   auto options = rig.options();
   options.summary_dir = rig.directory.path();
-  auto session = sw::monitored_training_session(
-      rig.model, options, sw::logging_tensor_hook({.every_n_iter = 2}, sw::tag("logged", &result::loss)),
-      sw::summary_saver_hook({.save_steps = 2}, sw::summary::scalar("written", &result::loss)),
-      sw::evaluate_every(2, test_set, &sum_with, sw::measure("sum", &own_value)));
+  auto session =
+      sw::monitored_training_session(rig.model, options, sw::logging_tensor_hook({.every_n_iter = 2}, sw::tag("logged", &result::loss)),
+                                     sw::summary_saver_hook({.save_steps = 2}, sw::summary::scalar("written", &result::loss)),
+                                     sw::evaluate_every(2, test_set, &sum_with, sw::measure("sum", &own_value)));
   sw::test::run_until(session, 4);
   const auto all = session.watched();
   CHECK(newest(all, "logged") == "6 at 3");

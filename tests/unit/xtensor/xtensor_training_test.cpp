@@ -10,13 +10,13 @@
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
-#include <stepwell/hook/feed.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
+#include <stepwell/protocol/feed.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/detail/run_metadata.hpp"
-#include "stepwell/hook/prometheus.hpp"
+#include "stepwell/protocol/prometheus.hpp"
 
 #include <algorithm>
 #include <charconv>

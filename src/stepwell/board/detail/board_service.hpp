@@ -6,7 +6,7 @@
 #include "stepwell/board/detail/live_state.hpp"
 #include "stepwell/board/detail/run_history.hpp"
 #include "stepwell/board/http.hpp"
-#include "stepwell/hook/session_signals.hpp"
+#include "stepwell/protocol/session_signals.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -7,7 +7,7 @@
 #include "stepwell/base/trace.hpp"
 #include "stepwell/board/detail/run_history.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/hook/session_metrics.hpp"
+#include "stepwell/protocol/session_metrics.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/creation/session_creation.hpp"
-#include "stepwell/hook/session_signals.hpp"
+#include "stepwell/protocol/session_signals.hpp"
 
 #include <atomic>
 #include <condition_variable>

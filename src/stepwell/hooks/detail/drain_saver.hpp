@@ -5,7 +5,7 @@
 
 #include "stepwell/base/deadline.hpp"
 #include "stepwell/checkpoint/saver.hpp"
-#include "stepwell/hook/run_context.hpp"
+#include "stepwell/protocol/run_context.hpp"
 
 #include <stop_token>
 

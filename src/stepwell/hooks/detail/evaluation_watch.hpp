@@ -3,7 +3,7 @@
 // The metric of an evaluation, for hooks that take each result of it once.
 #pragma once
 
-#include "stepwell/hook/evaluated_value.hpp"
+#include "stepwell/protocol/detail/evaluated_value.hpp"
 
 #include <cstdint>
 #include <string_view>

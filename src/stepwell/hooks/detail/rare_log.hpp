@@ -6,7 +6,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/run_context.hpp"
+#include "stepwell/protocol/run_context.hpp"
 
 #include <optional>
 #include <string>

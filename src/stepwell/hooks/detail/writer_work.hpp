@@ -3,7 +3,7 @@
 // The work of a session for the writer of a hook, of event files or of metrics: reports its failure, and flushes it at the close.
 #pragma once
 
-#include "stepwell/hook/run_context.hpp"
+#include "stepwell/protocol/run_context.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
 

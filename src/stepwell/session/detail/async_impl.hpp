@@ -5,9 +5,9 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/coro/async_sleep.hpp"
 #include "stepwell/coro/detail/aborted.hpp"
 #include "stepwell/coro/detail/async_event.hpp"
+#include "stepwell/coro/detail/async_sleep.hpp"
 #include "stepwell/coro/detail/helper_threads.hpp"
 #include "stepwell/coro/detail/offloaded_call.hpp"
 #include "stepwell/session/detail/async_state.hpp"

@@ -9,7 +9,7 @@
 #include "stepwell/coro/detail/aborted.hpp"
 #include "stepwell/coro/detail/async_event.hpp"
 #include "stepwell/coro/detail/offloaded_call.hpp"
-#include "stepwell/hook/session_signals.hpp"
+#include "stepwell/protocol/session_signals.hpp"
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/detail/script_coroutine.hpp"
 #include "stepwell/session/detail/session_impl.hpp"

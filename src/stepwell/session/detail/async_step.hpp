@@ -5,8 +5,8 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/raw_session.hpp"
-#include "stepwell/hook/run_request.hpp"
+#include "stepwell/protocol/raw_session.hpp"
+#include "stepwell/protocol/run_request.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/run_step.hpp"
 

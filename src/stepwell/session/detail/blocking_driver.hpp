@@ -5,7 +5,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/coro/generator.hpp"
-#include "stepwell/hook/run_request.hpp"
+#include "stepwell/protocol/run_request.hpp"
 #include "stepwell/session/detail/run_step.hpp"
 #include "stepwell/session/detail/script_coroutine.hpp"
 #include "stepwell/session/detail/session_engine.hpp"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
-#include "stepwell/hook/detail/boundary_requests.hpp"
+#include "stepwell/protocol/detail/boundary_requests.hpp"
 #include "stepwell/session/training_options.hpp"
 
 #include <atomic>

@@ -3,8 +3,8 @@
 // The boundary of a session, in the order of its calls: the requests of hooks are processed, the state is composed, and works save it.
 #include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hook/detail/run_trace.hpp"
-#include "stepwell/hook/state_names.hpp"
+#include "stepwell/protocol/detail/run_trace.hpp"
+#include "stepwell/protocol/state_names.hpp"
 #include "stepwell/session/detail/session_engine.hpp"
 
 #include <fmt/format.h>

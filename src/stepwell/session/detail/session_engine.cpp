@@ -7,9 +7,9 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/group/group.hpp"
-#include "stepwell/hook/detail/run_trace.hpp"
-#include "stepwell/hook/hook.hpp"
-#include "stepwell/hook/state_names.hpp"
+#include "stepwell/protocol/detail/run_trace.hpp"
+#include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/state_names.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/creation/detail/shared_state.hpp"
 #include "stepwell/group/group.hpp"
-#include "stepwell/hook/run_ending.hpp"
 #include "stepwell/io/fenced_directory.hpp"
+#include "stepwell/protocol/run_ending.hpp"
 #include "stepwell/session/detail/session_engine.hpp"
 #include "stepwell/summary/writer.hpp"
 

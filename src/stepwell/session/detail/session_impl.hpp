@@ -6,11 +6,11 @@
 #include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/creation/session_creator.hpp"
-#include "stepwell/hook/detail/boundary_requests.hpp"
-#include "stepwell/hook/detail/hook_set.hpp"
-#include "stepwell/hook/raw_session.hpp"
-#include "stepwell/hook/run_context.hpp"
-#include "stepwell/hook/run_request.hpp"
+#include "stepwell/protocol/detail/boundary_requests.hpp"
+#include "stepwell/protocol/detail/hook_set.hpp"
+#include "stepwell/protocol/raw_session.hpp"
+#include "stepwell/protocol/run_context.hpp"
+#include "stepwell/protocol/run_request.hpp"
 #include "stepwell/session/detail/session_engine.hpp"
 
 #include <cstdint>

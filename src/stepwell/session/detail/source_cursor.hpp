@@ -5,7 +5,7 @@
 
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/hook/detail/session_facts.hpp"
+#include "stepwell/protocol/detail/session_facts.hpp"
 #include "stepwell/session/training_options.hpp"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 // Encoded options of sessions and runs, and the recording of traced runs.
 #pragma once
 
-#include "stepwell/hook/run_options.hpp"
+#include "stepwell/protocol/run_options.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
 #include "stepwell/tensorflow/graph_session.hpp"
 

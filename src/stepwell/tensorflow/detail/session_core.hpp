@@ -4,7 +4,7 @@
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
-#include "stepwell/hook/run_options.hpp"
+#include "stepwell/protocol/run_options.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
 #include "stepwell/tensorflow/detail/graph_state.hpp"
 #include "stepwell/tensorflow/detail/saved_variables.hpp"

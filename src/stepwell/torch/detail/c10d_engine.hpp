@@ -3,8 +3,8 @@
 // Private: the engine over c10d.
 #pragma once
 
+#include "stepwell/group/detail/launcher.hpp"
 #include "stepwell/group/engine.hpp"
-#include "stepwell/group/launcher.hpp"
 
 #include <chrono>
 #include <memory>

@@ -3,7 +3,7 @@
 // Private: the store of a group in the process of rank 0, through `c10d::TCPStore`.
 #pragma once
 
-#include "stepwell/group/group_store.hpp"
+#include "stepwell/group/detail/group_store.hpp"
 
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepwell/group/detail/group_store.hpp"
+
+#include "stepwell/base/detail/host_name.hpp"
+#include "stepwell/base/error.hpp"
+#include "stepwell/group/detail/formation_wait.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <random>
+#include <system_error>
+#include <utility>
+
+// The keys of a formation. The chief names each formation after its own identity and a number, so that keys of another chief, or of an
+// earlier formation, are never taken for keys of this one.
+//   round             the name of the newest formation
+//   join/NAME/RANK    "GENERATION IDENTITY": a process that takes part, and its last generation
+//   formed/NAME       "GENERATION", and a line "RANK IDENTITY" for each member
+
+namespace stepwell {
+
+namespace {
+
+constexpr const char* round_key = "round";
+std::string join_key(const std::string& name, int rank) { return fmt::format("join/{}/{}", name, rank); }
+std::string formed_key(const std::string& name) { return "formed/" + name; }
+
+struct numbered_text {
+  std::int64_t number = 0;
+  std::string text;
+};
+/// Returns the number at the beginning of `line`, and the text after the space behind it.
+/// @errors `data_loss_error` if there is no number.
+numbered_text parsed(std::string_view line) {
+  numbered_text made;
+  const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), made.number);
+  if (failure != std::errc() || made.number < 0) {
+    throw data_loss_error(
+        "the store of the group has a value that no process of the group has written; does another program use the "
+        "address of rank 0?");
+  }
+  line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+  if (line.starts_with(' ')) { line.remove_prefix(1); }
+  made.text = line;
+  return made;
+}
+
+std::string written(const agreed_formation& made) {
+  auto text = fmt::format("{}", made.generation);
+  for (const auto& member : made.members) { text += fmt::format("\n{} {}", member.rank, member.identity); }
+  return text;
+}
+
+agreed_formation read_formation(const std::string& name, std::string_view text) {
+  agreed_formation made{.generation = 0, .name = name, .members = {}, .place = -1};
+  bool is_first = true;
+  while (!text.empty() || is_first) {
+    const auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    auto read = parsed(line);
+    if (std::exchange(is_first, false)) {
+      made.generation = read.number;
+    } else {
+      made.members.push_back({static_cast<int>(read.number), std::move(read.text)});
+    }
+  }
+  return made;
+}
+
+/// One call of `agree_on_formation`.
+class forming_process {
+public:
+  forming_process(group_store& store, const store_identity& self, const formation& how) : store_(store), self_(self), how_(how) {}
+
+  /// Gathers the other processes: all of them or, after a loss and a patience, as many as are demanded.
+  agreed_formation gather() {
+    const auto name = begin_round();
+    const auto since = how_.time.now();
+    std::map<int, numbered_text> joined{{0, {how_.last_generation, self_.identity}}};
+    for (;;) {
+      for (int rank = 1; rank < self_.size; ++rank) {
+        if (auto value = store_.get(join_key(name, rank))) { joined[rank] = parsed(*value); }  // read again: it may have been replaced
+      }
+      const auto count = static_cast<int>(joined.size());
+      const bool is_after_loss = std::ranges::any_of(joined, [](const auto& one) { return one.second.number > 0; });
+      const bool may_shrink = is_after_loss && count >= how_.min_size && how_.time.now() - since >= how_.patience;
+      check();
+      if (count == self_.size || may_shrink) { return finish_round(name, joined); }
+      wait_.pause([&] { return "rank " + missing_ranks(joined); });
+    }
+  }
+
+  /// Takes part in the newest formation of the chief.
+  agreed_formation join() {
+    std::string joined;
+    for (;;) {
+      bool is_chief_there = true;
+      try {
+        if (auto agreed = take_part(joined)) { return *std::move(agreed); }
+      } catch (const unavailable_error&) {  // rank 0 has not started yet, or is being replaced, and its next store begins empty
+        is_chief_there = false;
+      }
+      check();  // rank 0 may have ended
+      wait_.pause([&] { return std::string(is_chief_there ? "rank 0 to form the group" : "rank 0, which cannot be reached"); });
+    }
+  }
+
+private:
+  void check() const {
+    if (how_.check) { how_.check(); }
+  }
+
+  std::string begin_round() {
+    const auto last = store_.get(round_key);
+    const auto number = last ? parsed(*last).number + 1 : 1;
+    auto name = fmt::format("{} {}", number, self_.identity);
+    store_.set(round_key, name);
+    return name;
+  }
+
+  agreed_formation finish_round(const std::string& name, const std::map<int, numbered_text>& joined) {
+    agreed_formation made{.generation = 1, .name = name, .members = {}, .place = 0};
+    for (const auto& [rank, process] : joined) {
+      made.generation = std::max(made.generation, process.number + 1);
+      made.members.push_back({rank, process.text});
+    }
+    store_.set(formed_key(name), written(made));
+    return made;
+  }
+
+  [[nodiscard]] std::string missing_ranks(const std::map<int, numbered_text>& joined) const {
+    std::vector<int> missing;
+    for (int rank = 0; rank < self_.size; ++rank) {
+      if (!joined.contains(rank)) { missing.push_back(rank); }
+    }
+    return fmt::format("{}", fmt::join(missing, ", "));
+  }
+
+  /// Joins the newest round unless it is `joined`. Returns its formation if this process is a member of it.
+  std::optional<agreed_formation> take_part(std::string& joined) {
+    const auto name = store_.get(round_key);
+    if (!name) { return std::nullopt; }
+    const auto formed = store_.get(formed_key(*name));
+    if (formed) { return place_in(read_formation(*name, *formed)); }
+    if (joined == *name) { return std::nullopt; }
+    store_.set(join_key(*name, self_.rank), fmt::format("{} {}", how_.last_generation, self_.identity));
+    joined = *name;
+    return std::nullopt;
+  }
+
+  /// @errors `failed_precondition_error` if another process has this rank now.
+  [[nodiscard]] std::optional<agreed_formation> place_in(agreed_formation formed) const {
+    const auto mine = std::ranges::find(formed.members, self_.rank, &group_member::rank);
+    if (mine == formed.members.end()) { return std::nullopt; }
+    if (mine->identity != self_.identity) {
+      if (how_.last_generation == 0) { return std::nullopt; }  // this process replaces the member, which is lost
+      throw failed_precondition_error(fmt::format("rank {} of the group is now the process {}; this process ({}) was replaced and must end",
+                                                  self_.rank, mine->identity, self_.identity));
+    }
+    if (formed.generation <= how_.last_generation) { return std::nullopt; }  // the generation that was lost
+    formed.place = static_cast<int>(mine - formed.members.begin());
+    return formed;
+  }
+
+  group_store& store_;
+  const store_identity& self_;
+  const formation& how_;
+  detail::formation_wait wait_{how_};
+};
+
+}  // namespace
+
+agreed_formation agree_on_formation(group_store& store, const store_identity& self, const formation& how) {
+  forming_process forming(store, self, how);
+  return self.rank == 0 ? forming.gather() : forming.join();
+}
+
+std::string make_identity() {
+  std::random_device random;
+  return fmt::format("{}:{}:{:08x}", detail::host_name(), ::getpid(), random());
+}
+
+}  // namespace stepwell
