@@ -242,7 +242,17 @@ public:
     if (!cancel_.stop_requested()) { collect(until); }
   }
   /// Waits until the current batch is evaluated, because the model and the data need not outlive the session. The values are dropped.
-  void detach() override { join(); }
+  void detach() override {
+    cancel_.request_stop();
+    if (thread_.joinable() && !has_ended()) {
+      session_->log(
+          log_level::warning,
+          fmt::format("{}: the process waits until a batch of the evaluation of step {} ends, because the evaluated model and its data "
+                      "may not outlive the session; smaller batches end sooner",
+                      options.name, taken_->step()));
+    }
+    join();
+  }
   void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
 
   void add_history(std::vector<history_value>& all) const override {
@@ -264,6 +274,10 @@ public:
   }
 
 private:
+  [[nodiscard]] bool has_ended() {
+    const std::lock_guard lock(mutex_);
+    return has_ended_;
+  }
   void join() {
     cancel_.request_stop();
     if (thread_.joinable()) { thread_.join(); }

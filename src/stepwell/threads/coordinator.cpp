@@ -159,6 +159,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
   std::uint64_t generation = 0;  // number of cleared stops
   std::uint64_t next_id = 0;
   bool joined = false;
+  clock::time_point join_limit = forever;  // no `join` waits longer
   std::exception_ptr failure;
   std::vector<std::exception_ptr> suppressed;
   std::vector<entry> threads;
@@ -267,8 +268,9 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
     std::unique_lock lock(mutex);
     time->wait_until(lock, changed, forever, [&] { return stop_requested || none_alive(waited); });
     const auto now = time->now();
-    const auto until = grace < forever - now ? now + grace : forever;
-    time->wait_until(lock, changed, until, [&] { return none_alive(waited); });
+    auto until = std::min(join_limit, grace < forever - now ? now + grace : forever);
+    const auto is_over = [&] { return none_alive(waited) || join_limit < until; };
+    while (time->wait_until(lock, changed, until, is_over) && !none_alive(waited)) { until = join_limit; }
     std::vector<coordinated_thread> stragglers;
     std::ranges::copy_if(waited, std::back_inserter(stragglers), &coordinated_thread::is_alive);
     joined = true;
@@ -371,6 +373,12 @@ void coordinator::join(join_options options) {
     log_warning(text);
   }
   if (failed) { std::rethrow_exception(failed); }
+}
+
+void coordinator::limit_joins(clock::time_point until) {
+  const std::lock_guard lock(state_->mutex);
+  state_->join_limit = until;
+  state_->changed.notify_all();
 }
 
 bool coordinator::joined() const {

@@ -198,6 +198,9 @@ public:
   ///         `ignore_live_threads` is false.
   /// @see    contract COORD-6, COORD-7
   void join(join_options options = {});
+  /// Ends the grace period of each `join` at `until` at the latest, also of a `join` that is waiting.
+  /// @threads Any.
+  void limit_joins(clock::time_point until);
   /// Returns true after `join`, until `clear_stop`.
   [[nodiscard]] bool joined() const;
 

@@ -125,16 +125,39 @@ struct verbose_hook {
   }
 };
 
+/// Starts a thread that ends when `door` is open, and not because of a stop.
+struct stubborn_thread_hook {
+  sw::test::gate* door;
+  void after_create_session(auto&, sw::coordinator& threads) {
+    threads.start_thread("stubborn", [at = door](const std::stop_token&) { at->pass(); });
+  }
+};
+
 /// Stores the signals of the session.
 struct signals_hook {
   std::shared_ptr<sw::session_signals>* into;
   void after_create_session(auto& session, auto&) { *into = session.signals(); }
 };
 
+/// Sends SIGURG as soon as a thread waits on the clock, and lets the grace of 1 s pass.
+class end_of_process_while_waiting {
+public:
+  end_of_process_while_waiting(const std::shared_ptr<sw::manual_clock>& clock, const std::shared_ptr<sw::session_signals>* signals)
+      : sender_(clock, [clock, signals] {
+          ::raise(SIGURG);
+          while (!(*signals)->process_ends()) { std::this_thread::yield(); }
+          clock->advance(1s);
+        }) {}
+
+private:
+  sw::test::once_waiting sender_;
+};
+
 }  // namespace
 
-TEST_CASE("a hook that takes longer than the grace does not prevent the save after it", "[training][preemption]") {
-  const sw::test::log_capture log;
+TEST_CASE("a hook that takes longer than the grace does not prevent the save after it, and a warning says what has not ended",
+          "[training][preemption]") {
+  sw::test::log_capture log;
   session_rig rig;
   const bool is_in_run = GENERATE(true, false);
   auto session = sw::monitored_training_session(rig.model, preemptible(rig), signalling_hook{is_in_run ? 3 : -1},
@@ -145,6 +168,8 @@ TEST_CASE("a hook that takes longer than the grace does not prevent the save aft
   session.close();
   CHECK(rig.steps() == "0 3");
   CHECK(rig.clock->now() - before == 10s);
+  CHECK(log.contains(sw::log_level::warning, is_in_run ? "the grace of 1 s after the signal is over, and the session has not ended: a step"
+                                                       : "the session has not ended: a hook has not returned from `end`"));
   CHECK(session.stop_reason().text.find("the state is saved") != std::string::npos);
 }
 
@@ -178,6 +203,10 @@ TEST_CASE("an evaluation beside the training that takes longer than the grace do
   const std::int64_t every = GENERATE(3, 2);  // the signal is in a run without an evaluation, or in one that waits for the previous one
   CAPTURE(every);
   auto tested = sw::evaluate_every(every, sw::beside(other), evaluation_at{&door}, sw::measure("sum", &own_value));
+  std::thread opener([&] {
+    while (!log.contains(sw::log_level::warning, "the process waits until a batch of the evaluation")) { std::this_thread::yield(); }
+    door.open();
+  });
   {
     auto session = sw::monitored_training_session(rig.model, preemptible(rig, time), signalling_hook{4}, tested);
     sw::test::wait_for_saves(session);
@@ -188,8 +217,8 @@ TEST_CASE("an evaluation beside the training that takes longer than the grace do
     time->impatient = false;
     session.close();
     CHECK(time->now() - before == 750ms);
-    door.open();
   }
+  opener.join();
   CHECK(rig.steps() == "0 4");
   CHECK(log.contains(sw::log_level::warning, every == 3 ? "evaluation: the evaluation of step 3" : "evaluation: the evaluation of step 2"));
   adding_model resumed;
@@ -393,16 +422,53 @@ TEST_CASE("a signal during a close that waits because of another stop limits thi
   sw::test::run_until(session, 3);
   session.request_stop("enough");
   {
-    const sw::test::once_waiting sender(rig.clock, [&] {
-      ::raise(SIGURG);
-      while (!signals->process_ends()) { std::this_thread::yield(); }
-      rig.clock->advance(1s);
-    });
+    const end_of_process_while_waiting sender(rig.clock, &signals);
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
   }
   door.open();
   rig.pool->join();
   CHECK(rig.steps() == "0 3");
+}
+
+TEST_CASE("a signal during a close that waits for the flush of a summary limits this wait", "[training][preemption]") {
+  const sw::test::log_capture log;
+  sw::test::gate door;
+  session_rig rig;
+  std::shared_ptr<sw::session_signals> signals;
+  const auto threads = std::make_shared<sw::io::pool>(1);
+  const auto writer = std::make_shared<sw::summary::writer>(
+      rig.directory / "logs", sw::summary::writer_options{.files = rig.files, .threads = threads, .time = rig.clock});
+  auto options = preemptible(rig);
+  options.checkpoint_dir.clear();
+  options.save_checkpoint_steps = {};
+  auto session = sw::monitored_training_session(
+      rig.model, options, signals_hook{&signals},
+      sw::summary_saver_hook{{.writer = writer, .save_steps = 1}, sw::summary::scalar("loss", &adding_model::result::loss)});
+  hold_writes(rig, door, "events.out");
+  sw::test::run_until(session, 3);
+  {
+    const end_of_process_while_waiting sender(rig.clock, &signals);
+    CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
+  }
+  door.open();
+}
+
+TEST_CASE("a signal during a close that waits for a thread of a hook limits this wait, and names the thread", "[training][preemption]") {
+  sw::test::log_capture log;
+  sw::test::gate door;
+  door.close();
+  session_rig rig;
+  std::shared_ptr<sw::session_signals> signals;
+  auto session = sw::monitored_training_session(rig.model, preemptible(rig), signals_hook{&signals}, stubborn_thread_hook{&door});
+  sw::test::run_until(session, 3);
+  sw::test::wait_for_saves(session);
+  {
+    const end_of_process_while_waiting sender(rig.clock, &signals);
+    session.close();
+  }
+  CHECK(log.contains(sw::log_level::warning, "threads still running: stubborn"));
+  CHECK(rig.steps() == "0 3");
+  door.open();
 }
 
 TEST_CASE("the close of a preempted process ends within 2 s while anything hangs: the state is saved, or an error says why not",

@@ -105,6 +105,8 @@ public:
     /// @errors The first failure of the sink, unless the bytes were synced before it. `deadline_exceeded` if the work is not complete; it
     ///         then continues.
     [[nodiscard]] result<void> wait(clock::time_point until = forever, const std::stop_token& stop = {}) const;
+    /// Like `wait`, but leaves the work to the pool, so that no disk delays this thread beyond `until`.
+    [[nodiscard]] result<void> wait_for_pool(clock::time_point until, const std::stop_token& stop = {}) const;
     /// Returns the clock on which `wait` waits.
     [[nodiscard]] const clock& time() const noexcept;
     /// Returns true if no bytes were queued since the request.
@@ -113,6 +115,7 @@ public:
   private:
     friend class byte_queue;
     pending_flush(std::shared_ptr<core> queue, std::uint64_t target) noexcept;
+    [[nodiscard]] result<void> wait(bool runs_task, clock::time_point until, const std::stop_token& stop) const;
 
     std::shared_ptr<core> queue_;
     std::uint64_t target_;  // number of bytes since the creation of the queue

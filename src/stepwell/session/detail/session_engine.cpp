@@ -42,6 +42,22 @@ stop_reason reason_of(const std::exception_ptr& failure, std::optional<errc> kin
   throw failed_precondition_error("Run called even after should_stop requested. Check should_stop() before each run");
 }
 
+/// Returns what a session in `phase` does, for a warning that it has not ended in time.
+std::string_view activity_in(session_phase phase) noexcept {
+  using enum session_phase;
+  switch (phase) {
+    case created:
+    case begun:
+    case creating: return "the session is being created: a hook, the model or the disk has not answered";
+    case stepping: return "a step has not ended: the model, the source or a hook has not returned";
+    case at_boundary:
+    case saving: return "a checkpoint is being made, or a hook has not returned";
+    case ending: return "a hook has not returned from `end`";
+    case finishing: return "the last checkpoint, a thread of a hook or the disk has not ended";
+    default: return "the program has not closed the session";
+  }
+}
+
 /// Returns `given` with absolute directories, a clock, and a function that finds checkpoints if there is a directory.
 session_setup resolved(session_setup&& given) {
   auto& options = given.options;
@@ -89,12 +105,25 @@ void session_engine::watch_for_end() {
   requests_.limits().set_grace_of_stop(detail::as_duration(options().stop_grace_period_secs));
   if (options().stop_on.empty()) { return; }
   end_signals_ = value_or_throw(io::signal_watch::start(
-      options().stop_on, [signals = requests_.signals(), time = requests_.facts().time, name = options().name](int signal) {
+      options().stop_on, [this, signals = requests_.signals(), time = requests_.facts().time, name = options().name](int signal) {
         const auto what = "the process was sent " + io::signal_name(signal);
-        signals->end_process(what, time->now());
+        const auto now = time->now();
+        watch_grace_from(now);
+        signals->end_process(what, now);
         const log_scope named(name);
         log_info(what + "; the session stops after the step that is running");
       }));
+}
+
+/// Warns if the session has not ended when the grace that began at `begin` is over, and says what has not ended.
+void session_engine::watch_grace_from(clock::time_point begin) {
+  const auto grace = requests_.signals()->grace_of_process();
+  if (!grace || *grace >= clock::time_point::max() - begin) { return; }
+  late_warning_ = alarm(requests_.facts().time, begin + *grace, [this] {
+    const log_scope named(options().name);
+    log_warning(fmt::format("the grace of {} s after the signal is over, and the session has not ended: {}",
+                            options().preemption_grace.enabled()->count(), activity_in(state_.phase())));
+  });
 }
 
 void session_engine::call(piece what, detail::step_attempt* attempt) {
@@ -248,6 +277,8 @@ void session_engine::start_runners() {
 
 void session_engine::join(const deadline& until) {
   if (threads_joined_) { return; }
+  const std::stop_callback at_process_end(requests_.signals()->process_end_token(),
+                                          [&] { threads_.limit_joins(requests_.limits().within_close(until).on(*threads_.time())); });
   threads_.join({.stop_grace_period = until.remaining(), .ignore_live_threads = true});
 }
 
@@ -517,6 +548,7 @@ void session_engine::shut_down() noexcept {
 void session_engine::close_raw() noexcept {
   if (is_closed()) {
     end_signals_.reset();  // restores the program's handlers
+    late_warning_.cancel();
     if (options().group) { options().group->close(); }
   }
   if (!has_raw()) { return; }

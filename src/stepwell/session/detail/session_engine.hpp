@@ -220,6 +220,7 @@ private:
   void share_directory();
   void leave_group() noexcept;
   void watch_for_end();
+  void watch_grace_from(clock::time_point begin);
   void note_created(bool is_first);
   void answer_rollback();
   void start_runners();
@@ -268,6 +269,7 @@ private:
   std::atomic<bool> source_ended_ = false;
   std::optional<std::stop_callback<stop_for_threads>> on_own_stop_;
   std::stop_callback<stop_for_application> on_stop_;
+  alarm late_warning_;  // set by the thread of `end_signals_`
   std::unique_ptr<io::signal_watch> end_signals_;
 };
 
