@@ -176,89 +176,6 @@ using stepwell::variable_ref;
 using stepwell::variables;
 }  // namespace stepwell
 
-// coro
-export namespace stepwell::coro {
-using stepwell::coro::share;
-}  // namespace stepwell::coro
-
-// format
-export namespace stepwell::format {
-using stepwell::format::append_record;
-using stepwell::format::checkpoint_state;
-using stepwell::format::decode_checkpoint_state;
-using stepwell::format::decode_event;
-using stepwell::format::default_record_limit;
-using stepwell::format::encode;
-using stepwell::format::event;
-using stepwell::format::example;
-using stepwell::format::file_version;
-using stepwell::format::floats;
-using stepwell::format::graph_def;
-using stepwell::format::hparam_map;
-using stepwell::format::log_message;
-using stepwell::format::meta_graph_def;
-using stepwell::format::record_decoder;
-using stepwell::format::session_log;
-using stepwell::format::session_status;
-using stepwell::format::summary;
-using stepwell::format::summary_style;
-using stepwell::format::summary_value;
-using stepwell::format::tagged_run_metadata;
-}  // namespace stepwell::format
-
-// io
-export namespace stepwell::io {
-using stepwell::io::atomic_file;
-using stepwell::io::fenced_directory;
-using stepwell::io::file;
-using stepwell::io::file_system;
-using stepwell::io::is_temporary_name;
-using stepwell::io::join_path;
-using stepwell::io::open_mode;
-using stepwell::io::pool;
-using stepwell::io::posix_file_system;
-}  // namespace stepwell::io
-
-// metrics
-export namespace stepwell::metrics {
-using stepwell::metrics::accuracy;
-using stepwell::metrics::auc;
-using stepwell::metrics::confusion_matrix;
-using stepwell::metrics::exponential_mean;
-using stepwell::metrics::mean;
-using stepwell::metrics::mean_absolute_error;
-using stepwell::metrics::mean_squared_error;
-using stepwell::metrics::min_max;
-using stepwell::metrics::perplexity;
-using stepwell::metrics::precision_recall;
-using stepwell::metrics::r_squared;
-using stepwell::metrics::streaming_metric;
-using stepwell::metrics::sum;
-using stepwell::metrics::top_k_accuracy;
-using stepwell::metrics::variance;
-using stepwell::metrics::windowed_mean;
-}  // namespace stepwell::metrics
-
-// schedules
-export namespace stepwell::schedules {
-using stepwell::schedules::constant;
-using stepwell::schedules::cosine_decay;
-using stepwell::schedules::cosine_decay_options;
-using stepwell::schedules::cosine_restarts;
-using stepwell::schedules::cosine_restarts_options;
-using stepwell::schedules::exponential_decay;
-using stepwell::schedules::exponential_decay_options;
-using stepwell::schedules::one_cycle;
-using stepwell::schedules::one_cycle_options;
-using stepwell::schedules::piecewise_constant;
-using stepwell::schedules::polynomial_decay;
-using stepwell::schedules::polynomial_decay_options;
-using stepwell::schedules::reduce_on_plateau;
-using stepwell::schedules::reduce_on_plateau_options;
-using stepwell::schedules::schedule;
-using stepwell::schedules::warm_up;
-}  // namespace stepwell::schedules
-
 // checkpoint
 export namespace stepwell {
 using stepwell::best_checkpoint;
@@ -286,6 +203,43 @@ using stepwell::snapshot_size;
 using stepwell::update_fence;
 using stepwell::wait_for_new_checkpoint;
 using stepwell::when_busy;
+}  // namespace stepwell
+
+// checkpoint
+export namespace stepwell::io {
+using stepwell::io::file_system;
+using stepwell::io::pool;
+}  // namespace stepwell::io
+
+// coro
+export namespace stepwell::coro {
+using stepwell::coro::share;
+}  // namespace stepwell::coro
+
+// creation
+export namespace stepwell {
+using stepwell::any_session_creator;
+using stepwell::chief_session_creator;
+using stepwell::chief_session_options;
+using stepwell::init_from_checkpoint;
+using stepwell::init_from_checkpoint_options;
+using stepwell::init_from_npz;
+using stepwell::init_from_safetensors;
+using stepwell::init_from_state_dict;
+using stepwell::init_from_weights;
+using stepwell::init_with;
+using stepwell::restore_from;
+using stepwell::scaffold;
+using stepwell::scaffold_options;
+using stepwell::session_config;
+using stepwell::session_creation;
+using stepwell::session_creator;
+using stepwell::session_manager;
+using stepwell::session_manager_options;
+using stepwell::session_target;
+using stepwell::weight_names;
+using stepwell::worker_session_creator;
+using stepwell::worker_session_options;
 }  // namespace stepwell
 
 // data
@@ -319,18 +273,30 @@ using stepwell::data::take;
 using stepwell::data::transform;
 }  // namespace stepwell::data
 
-// summary
-export namespace stepwell::summary {
-using stepwell::summary::csv_writer;
-using stepwell::summary::jsonl_writer;
-using stepwell::summary::metric;
-using stepwell::summary::metric_list;
-using stepwell::summary::metric_sink;
-using stepwell::summary::metric_writer_options;
-using stepwell::summary::sink_writer;
-using stepwell::summary::writer;
-using stepwell::summary::writer_options;
-}  // namespace stepwell::summary
+// format
+export namespace stepwell::format {
+using stepwell::format::append_record;
+using stepwell::format::checkpoint_state;
+using stepwell::format::decode_checkpoint_state;
+using stepwell::format::decode_event;
+using stepwell::format::default_record_limit;
+using stepwell::format::encode;
+using stepwell::format::event;
+using stepwell::format::example;
+using stepwell::format::file_version;
+using stepwell::format::floats;
+using stepwell::format::graph_def;
+using stepwell::format::hparam_map;
+using stepwell::format::log_message;
+using stepwell::format::meta_graph_def;
+using stepwell::format::record_decoder;
+using stepwell::format::session_log;
+using stepwell::format::session_status;
+using stepwell::format::summary;
+using stepwell::format::summary_style;
+using stepwell::format::summary_value;
+using stepwell::format::tagged_run_metadata;
+}  // namespace stepwell::format
 
 // group
 export namespace stepwell {
@@ -344,114 +310,6 @@ using stepwell::part_sums;
 using stepwell::parts_of;
 }  // namespace stepwell
 
-// threads
-export namespace stepwell {
-using stepwell::coordinated_thread;
-using stepwell::coordinator;
-using stepwell::enqueue_from;
-using stepwell::enqueue_op;
-using stepwell::exception_set;
-using stepwell::join_options;
-using stepwell::queue_runner;
-using stepwell::queue_runner_options;
-using stepwell::start_queue_runners;
-using stepwell::thread_mark;
-}  // namespace stepwell
-
-// protocol
-export namespace stepwell {
-using stepwell::after_create_session_hook;
-using stepwell::after_run_hook;
-using stepwell::any_hook;
-using stepwell::any_hooks;
-using stepwell::before_run_hook;
-using stepwell::begin_hook;
-using stepwell::chief_only;
-using stepwell::chief_only_hooks;
-using stepwell::end_hook;
-using stepwell::fed;
-using stepwell::feed;
-using stepwell::feeds;
-using stepwell::fetch;
-using stepwell::fetch_list;
-using stepwell::global_step_name;
-using stepwell::hook;
-using stepwell::merge;
-using stepwell::named_metrics;
-using stepwell::on_error_hook;
-using stepwell::only;
-using stepwell::plan_preemption;
-using stepwell::prometheus_text;
-using stepwell::raw_session;
-using stepwell::run_args;
-using stepwell::run_context;
-using stepwell::run_ended;
-using stepwell::run_ending;
-using stepwell::run_options;
-using stepwell::run_outcome;
-using stepwell::run_values;
-using stepwell::session_ending;
-using stepwell::session_metrics;
-using stepwell::stop_cause;
-using stepwell::stop_reason;
-using stepwell::tag;
-using stepwell::trace_level;
-}  // namespace stepwell
-
-// creation
-export namespace stepwell {
-using stepwell::any_session_creator;
-using stepwell::chief_session_creator;
-using stepwell::chief_session_options;
-using stepwell::init_from_checkpoint;
-using stepwell::init_from_checkpoint_options;
-using stepwell::init_from_npz;
-using stepwell::init_from_safetensors;
-using stepwell::init_from_state_dict;
-using stepwell::init_from_weights;
-using stepwell::init_with;
-using stepwell::restore_from;
-using stepwell::scaffold;
-using stepwell::scaffold_options;
-using stepwell::session_config;
-using stepwell::session_creation;
-using stepwell::session_creator;
-using stepwell::session_manager;
-using stepwell::session_manager_options;
-using stepwell::session_target;
-using stepwell::weight_names;
-using stepwell::worker_session_creator;
-using stepwell::worker_session_options;
-}  // namespace stepwell
-
-// session
-export namespace stepwell {
-using stepwell::any_async_session;
-using stepwell::any_session;
-using stepwell::async_monitored_session;
-using stepwell::async_options;
-using stepwell::async_with;
-using stepwell::checkpoint_saver_listener;
-using stepwell::monitored_session;
-using stepwell::other_data_policy;
-using stepwell::retry_policy;
-using stepwell::session_setup;
-using stepwell::singular_monitored_session;
-using stepwell::step_context;
-using stepwell::steps_from;
-using stepwell::training_options;
-using stepwell::training_session;
-using stepwell::unseekable_policy;
-using stepwell::with;
-}  // namespace stepwell
-
-// model
-export namespace stepwell {
-using stepwell::model_session;
-using stepwell::owns_global_step;
-using stepwell::trainable_model;
-}  // namespace stepwell
-
 // hooks
 export namespace stepwell {
 using stepwell::at_end;
@@ -459,7 +317,9 @@ using stepwell::beside;
 using stepwell::best_checkpoint_hook;
 using stepwell::best_checkpoint_options;
 using stepwell::checkpoint_saver_hook;
+using stepwell::checkpoint_saver_listener;
 using stepwell::checkpoint_saver_options;
+using stepwell::coordinator;
 using stepwell::early_stopping_hook;
 using stepwell::early_stopping_mode;
 using stepwell::early_stopping_options;
@@ -525,6 +385,150 @@ using stepwell::summary::scalar;
 using stepwell::summary::summary_op;
 using stepwell::summary::text;
 }  // namespace stepwell::summary
+
+// io
+export namespace stepwell::io {
+using stepwell::io::atomic_file;
+using stepwell::io::fenced_directory;
+using stepwell::io::file;
+using stepwell::io::is_temporary_name;
+using stepwell::io::join_path;
+using stepwell::io::open_mode;
+using stepwell::io::posix_file_system;
+}  // namespace stepwell::io
+
+// metrics
+export namespace stepwell::metrics {
+using stepwell::metrics::accuracy;
+using stepwell::metrics::auc;
+using stepwell::metrics::confusion_matrix;
+using stepwell::metrics::exponential_mean;
+using stepwell::metrics::mean;
+using stepwell::metrics::mean_absolute_error;
+using stepwell::metrics::mean_squared_error;
+using stepwell::metrics::min_max;
+using stepwell::metrics::perplexity;
+using stepwell::metrics::precision_recall;
+using stepwell::metrics::r_squared;
+using stepwell::metrics::streaming_metric;
+using stepwell::metrics::sum;
+using stepwell::metrics::top_k_accuracy;
+using stepwell::metrics::variance;
+using stepwell::metrics::windowed_mean;
+}  // namespace stepwell::metrics
+
+// model
+export namespace stepwell {
+using stepwell::model_session;
+using stepwell::monitored_session;
+using stepwell::owns_global_step;
+using stepwell::trainable_model;
+}  // namespace stepwell
+
+// protocol
+export namespace stepwell {
+using stepwell::after_create_session_hook;
+using stepwell::after_run_hook;
+using stepwell::any_hook;
+using stepwell::any_hooks;
+using stepwell::before_run_hook;
+using stepwell::begin_hook;
+using stepwell::chief_only;
+using stepwell::chief_only_hooks;
+using stepwell::end_hook;
+using stepwell::fed;
+using stepwell::feed;
+using stepwell::feeds;
+using stepwell::fetch;
+using stepwell::fetch_list;
+using stepwell::global_step_name;
+using stepwell::hook;
+using stepwell::merge;
+using stepwell::named_metrics;
+using stepwell::on_error_hook;
+using stepwell::only;
+using stepwell::plan_preemption;
+using stepwell::prometheus_text;
+using stepwell::raw_session;
+using stepwell::run_args;
+using stepwell::run_context;
+using stepwell::run_ended;
+using stepwell::run_ending;
+using stepwell::run_options;
+using stepwell::run_outcome;
+using stepwell::run_values;
+using stepwell::session_ending;
+using stepwell::session_metrics;
+using stepwell::stop_cause;
+using stepwell::stop_reason;
+using stepwell::tag;
+using stepwell::trace_level;
+}  // namespace stepwell
+
+// schedules
+export namespace stepwell::schedules {
+using stepwell::schedules::constant;
+using stepwell::schedules::cosine_decay;
+using stepwell::schedules::cosine_decay_options;
+using stepwell::schedules::cosine_restarts;
+using stepwell::schedules::cosine_restarts_options;
+using stepwell::schedules::exponential_decay;
+using stepwell::schedules::exponential_decay_options;
+using stepwell::schedules::one_cycle;
+using stepwell::schedules::one_cycle_options;
+using stepwell::schedules::piecewise_constant;
+using stepwell::schedules::polynomial_decay;
+using stepwell::schedules::polynomial_decay_options;
+using stepwell::schedules::reduce_on_plateau;
+using stepwell::schedules::reduce_on_plateau_options;
+using stepwell::schedules::schedule;
+using stepwell::schedules::warm_up;
+}  // namespace stepwell::schedules
+
+// session
+export namespace stepwell {
+using stepwell::any_async_session;
+using stepwell::any_session;
+using stepwell::async_monitored_session;
+using stepwell::async_options;
+using stepwell::async_with;
+using stepwell::other_data_policy;
+using stepwell::queue_runner;
+using stepwell::retry_policy;
+using stepwell::session_setup;
+using stepwell::singular_monitored_session;
+using stepwell::step_context;
+using stepwell::steps_from;
+using stepwell::training_options;
+using stepwell::training_session;
+using stepwell::unseekable_policy;
+using stepwell::with;
+}  // namespace stepwell
+
+// summary
+export namespace stepwell::summary {
+using stepwell::summary::csv_writer;
+using stepwell::summary::jsonl_writer;
+using stepwell::summary::metric;
+using stepwell::summary::metric_list;
+using stepwell::summary::metric_sink;
+using stepwell::summary::metric_writer_options;
+using stepwell::summary::sink_writer;
+using stepwell::summary::writer;
+using stepwell::summary::writer_options;
+}  // namespace stepwell::summary
+
+// threads
+export namespace stepwell {
+using stepwell::coordinated_thread;
+using stepwell::enqueue_from;
+using stepwell::enqueue_op;
+using stepwell::exception_set;
+using stepwell::join_options;
+using stepwell::queue_runner_options;
+using stepwell::start_queue_runners;
+using stepwell::thread_mark;
+}  // namespace stepwell
 
 // training
 export namespace stepwell {

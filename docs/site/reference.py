@@ -27,14 +27,15 @@ def anchor_of(name):
 
 
 def public_headers(root):
-    """Returns the public headers by folder, in the order of src/headers.cmake: the lowest layer first, then the adapters."""
+    """Returns the public headers by folder: the lowest layer first, then the adapters, then the headers that include all others."""
+    layers = [line.split() for line in (root / "tests/hygiene/layers.txt").read_text().splitlines() if line and line[0] != "#"]
+    order = {folder: int(number) for number, *folders in layers for folder in folders}
     folders = {}
-    text = (root / "src/headers.cmake").read_text()
-    for group, body in re.findall(r"set\(STEPWELL_(\w+)_HEADERS\n(.*?)\)", text, re.S):
-        if group not in ("DETAIL", "PRIVATE"):
-            for header in re.findall(r"^ +(stepwell/\S+)", body, re.M):
-                folders.setdefault("/".join(header.split("/")[1:-1]), []).append(header)
-    return folders
+    for path in sorted((root / "src/stepwell").rglob("*.hpp")):
+        header = path.relative_to(root / "src").as_posix()
+        if "/detail/" not in header:
+            folders.setdefault("/".join(header.split("/")[1:-1]), []).append(header)
+    return dict(sorted(folders.items(), key=lambda each: order.get(each[0].split("/")[0], len(order))))
 
 
 def purpose_of(root, header):

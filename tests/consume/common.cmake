@@ -25,7 +25,7 @@ endfunction()
 # the tool runs.
 function(check_installed prefix)
   include(${SOURCE}/src/headers.cmake)
-  foreach(adapter IN ITEMS eigen xtensor torch mpi tensorflow board)
+  foreach(adapter IN LISTS STEPWELL_ADAPTERS)
     string(TOUPPER ${adapter} upper)
     if(EXISTS ${prefix}/include/stepwell/${adapter})
       list(APPEND STEPWELL_PUBLIC_HEADERS ${STEPWELL_${upper}_HEADERS})

@@ -8,7 +8,12 @@
 source "$(dirname "$0")/common.sh"
 unit=modules/stepwell.cppm
 
-headers() { sed -n '/STEPWELL_PUBLIC_HEADERS/,/)/s/^ *\(stepwell\/.*\.hpp\))*$/\1/p' src/headers.cmake; }
+# headers: prints the public headers of the core, as src/headers.cmake finds them.
+headers() {
+  local adapters
+  adapters=$(sed -n 's/^set(STEPWELL_ADAPTERS \(.*\))$/\1/p' src/headers.cmake | tr ' ' '|')
+  files src/stepwell -- .hpp | sed 's|^src/||' | grep -vE "/detail/|^stepwell/(${adapters:-none})/"
+}
 pages() { files README.md docs/how_to docs/tutorial docs/formats docs/reference -- .md | xargs -r cat; }
 programs() { files examples tests/consume conan -- .hpp .cpp | xargs -r cat; }
 

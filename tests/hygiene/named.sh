@@ -19,8 +19,9 @@ shell() { awk '/^```(sh|bash|console)$/ { inside = 1; next } /^```/ { inside = 0
 commands() { inline_code "$1" && shell "$1"; }
 # own_words PAGE: prints the words of its C++ blocks.
 own_words() { awk '/^```cpp$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$1" | grep -oE '[A-Za-z_][A-Za-z0-9_]*' || true; }
-# everything: prints all files of the tree except prose.
+# everything: prints all files of the tree except prose, and the names of the source files.
 everything() {
+  files src tests -- .hpp .cpp | sed 's|.*/||'
   files src examples tests cmake modules conan CMakeLists.txt CMakePresets.json -- .hpp .cpp .cppm .txt .cmake .in .sh .py .proto .json |
     grep -v '^tests/hygiene/self_test/' | xargs -r cat
   cat tests/run examples/run .ci/run 2>/dev/null || true
