@@ -242,17 +242,7 @@ public:
     if (!cancel_.stop_requested()) { collect(until); }
   }
   /// Waits until the current batch is evaluated, because the model and the data need not outlive the session. The values are dropped.
-  void detach() override {
-    cancel_.request_stop();
-    if (thread_.joinable() && !has_ended()) {
-      session_->log(
-          log_level::warning,
-          fmt::format("{}: the process waits until a batch of the evaluation of step {} ends, because the evaluated model and its data "
-                      "may not outlive the session; smaller batches end sooner",
-                      options.name, taken_->step()));
-    }
-    join();
-  }
+  void detach() override { join(); }
   void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
 
   void add_history(std::vector<history_value>& all) const override {
@@ -280,7 +270,14 @@ private:
   }
   void join() {
     cancel_.request_stop();
-    if (thread_.joinable()) { thread_.join(); }
+    if (!thread_.joinable()) { return; }
+    if (!has_ended()) {
+      log_warning(
+          fmt::format("{}: the session waits until a batch of the evaluation of step {} ends, because the evaluated model and its "
+                      "data may not outlive the session; smaller batches end sooner",
+                      options.name, taken_->step()));
+    }
+    thread_.join();
   }
   /// Ends the evaluation after its current batch. The values are lost, unless a run continues from the evaluated state, and evaluates it.
   void drop() {

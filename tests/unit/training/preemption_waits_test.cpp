@@ -202,12 +202,12 @@ TEST_CASE("an evaluation beside the training that takes longer than the grace do
   door.close();
   const std::int64_t every = GENERATE(3, 2);  // the signal is in a run without an evaluation, or in one that waits for the previous one
   CAPTURE(every);
-  auto tested = sw::evaluate_every(every, sw::beside(other), evaluation_at{&door}, sw::measure("sum", &own_value));
   std::thread opener([&] {
-    while (!log.contains(sw::log_level::warning, "the process waits until a batch of the evaluation")) { std::this_thread::yield(); }
+    while (!log.contains(sw::log_level::warning, "the session waits until a batch of the evaluation")) { std::this_thread::yield(); }
     door.open();
   });
   {
+    auto tested = sw::evaluate_every(every, sw::beside(other), evaluation_at{&door}, sw::measure("sum", &own_value));
     auto session = sw::monitored_training_session(rig.model, preemptible(rig, time), signalling_hook{4}, tested);
     sw::test::wait_for_saves(session);
     sw::test::run_until(session, 3);
