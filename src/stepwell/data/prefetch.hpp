@@ -39,7 +39,7 @@ template<class Source>
 [[nodiscard]] source_place place_of(const Source& source) {
   source_place place;
   if constexpr (seekable_source<Source>) { place.position = source.position(); }
-  if constexpr (epoch_source<Source>) { place.epoch = {source.epoch(), source.is_last_of_epoch()}; }
+  if constexpr (epoch_source<Source>) { place.epoch = {source.epoch(), source.is_last_of_epoch(), epochs_of(source)}; }
   if constexpr (knows_epoch_start<Source>) { place.is_epoch_start = source.is_at_epoch_start(); }
   return place;
 }
@@ -329,6 +329,12 @@ public:
     requires epoch_source<Source>
   {
     return work_->place().epoch.is_last;
+  }
+  /// Returns the number of epochs after which the data ends. 0: not known.
+  [[nodiscard]] std::uint64_t epochs() const
+    requires epoch_source<Source>
+  {
+    return work_->place().epoch.of;
   }
   [[nodiscard]] bool is_at_epoch_start() const
     requires detail::knows_epoch_start<under>

@@ -69,6 +69,8 @@ public:
   [[nodiscard]] bool is_last_of_epoch() const noexcept { return is_present_ && next_ % total() == 0; }
   /// Returns true if the current record is the first record of the first file. Also returns true at the end of the data.
   [[nodiscard]] bool is_at_epoch_start() const noexcept { return total() == 0 || position_ % total() == 0; }
+  /// Returns the number of passes after which the data ends. Empty: endless.
+  [[nodiscard]] std::optional<std::uint64_t> epochs() const noexcept { return options_.epochs; }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
   /// Returns the names and the total size of the files, for example "train-0.tfrecord and 7 more, 123456 bytes".
   [[nodiscard]] std::string fingerprint() const;

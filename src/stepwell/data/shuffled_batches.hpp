@@ -147,6 +147,8 @@ public:
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept {
     return size_ / options_.batch_size + (!options_.drop_remainder && size_ % options_.batch_size != 0 ? 1 : 0);
   }
+  /// Returns the number of epochs after which the data ends. Empty: endless.
+  [[nodiscard]] std::optional<std::uint64_t> epochs() const noexcept { return options_.epochs; }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
   /// Returns for example "1000 examples, seed 3", or "1000 examples, in order" without shuffling. If the dataset has a fingerprint, it
   /// follows. The batch size and the number of epochs are not part of the fingerprint, so a resumed run may use others.

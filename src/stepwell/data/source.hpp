@@ -69,6 +69,7 @@ template<batch_source Source>
 struct epoch_position {
   std::uint64_t epoch = 0;  ///< Number of the pass over the data, counted from 0.
   bool is_last = false;     ///< True for the last batch of this pass.
+  std::uint64_t of = 0;     ///< Number of passes after which the data ends. 0: the data is endless, or the number is not known.
   friend bool operator==(const epoch_position&, const epoch_position&) = default;
 };
 
@@ -80,6 +81,16 @@ concept epoch_source = batch_source<Source> && requires(const std::remove_refere
   { source.epoch() } -> std::same_as<std::uint64_t>;
   { source.is_last_of_epoch() } -> std::same_as<bool>;
 };
+
+/// Returns `source.epochs()`, the number of passes after which the data ends. Returns 0 if the source is endless or has no such function.
+template<batch_source Source>
+[[nodiscard]] constexpr std::uint64_t epochs_of(const Source& source) {
+  if constexpr (requires { std::optional<std::uint64_t>(source.epochs()); }) {
+    return std::optional<std::uint64_t>(source.epochs()).value_or(0);
+  } else {
+    return 0;
+  }
+}
 
 /// Returns the fingerprint of `source`: a description of its data, for example "1000 examples, seed 3". With other data, the same position
 /// would select other examples. Returns `source.fingerprint()`, or an empty string if the source has no such function. A session saves the

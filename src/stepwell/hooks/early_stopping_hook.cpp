@@ -55,7 +55,8 @@ private:
 
 }  // namespace
 
-early_stopping::early_stopping(std::string what, early_stopping_options options) : what_(std::move(what)), options_(std::move(options)) {
+early_stopping::early_stopping(std::string what, early_stopping_options options)
+    : what_(std::move(what)), options_(std::move(options)), loss_name_(options_.name + ": generalization loss") {
   const auto refuse = [](std::string why) { throw invalid_argument_error("early_stopping_hook: " + std::move(why)); };
   if (!options_.patience && !options_.generalization_loss) { refuse("one of patience and generalization_loss must be given"); }
   if (options_.patience && *options_.patience < 1) {
@@ -86,6 +87,18 @@ bool early_stopping::is_improvement(double value) const noexcept {
 
 void early_stopping::start(const session_requests& session, std::int64_t step) {
   looked_at_ = step / options_.every_n_steps;
+  if (options_.patience) {
+    session.note_stop_condition({.name = options_.name,
+                                 .text = fmt::format("ends when {} values of {} in a row are not better", *options_.patience, what_),
+                                 .unit = "values",
+                                 .limit = static_cast<double>(*options_.patience)});
+  }
+  if (options_.generalization_loss) {
+    session.note_stop_condition({.name = loss_name_,
+                                 .text = fmt::format("ends when {} is {:g} % above its lowest value", what_, *options_.generalization_loss),
+                                 .unit = "%",
+                                 .limit = *options_.generalization_loss});
+  }
   stop_if_over(session);
 }
 
@@ -132,6 +145,8 @@ double early_stopping::loss_now() const noexcept {
 }
 
 void early_stopping::stop_if_over(const session_requests& session) const {
+  session.note_stop_progress(options_.name, static_cast<double>(waited_));
+  if (options_.generalization_loss) { session.note_stop_progress(loss_name_, loss_now()); }
   const bool is_patience_over = options_.patience && waited_ >= *options_.patience;
   const bool is_loss_reached = options_.generalization_loss && loss_now() > *options_.generalization_loss;
   if (!is_patience_over && !is_loss_reached) { return; }

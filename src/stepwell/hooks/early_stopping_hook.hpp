@@ -111,6 +111,7 @@ private:
 
   std::string what_;
   early_stopping_options options_;
+  std::string loss_name_;  // of the stop condition
   std::int64_t looked_at_ = 0;
   bool is_checked_ = false;  // true if there is a directory of best checkpoints
 

@@ -20,6 +20,11 @@ void time_limit_hook::after_create_session(const session_requests& session, coor
   alarm_ = std::make_unique<alarm>();
   const auto when = detail::time_after(session.time()->now(), limit_);
   if (when == clock::time_point::max()) { return; }
+  session.note_stop_condition({.name = "time limit",
+                               .text = "ends " + number_text(limit_.count()) + " s after the start",
+                               .unit = "seconds",
+                               .limit = limit_.count(),
+                               .end = when});
   stop_reason why{stop_cause::deadline, "the time limit of " + number_text(limit_.count()) + " s is reached"};
   // Not `request_stop_by_hook`: the alarm may fire at any moment, and must not turn a run that has begun into an error.
   *alarm_ =

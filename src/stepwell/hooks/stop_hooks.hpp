@@ -161,6 +161,11 @@ public:
 
 private:
   void stop_if_reached(auto& session) const {
+    session.note_stop_condition({.name = "last epoch",
+                                 .text = "ends after epoch " + std::to_string(*options_.last_epoch),
+                                 .unit = "epochs",
+                                 .reached = static_cast<double>(epochs_done_),
+                                 .limit = static_cast<double>(*options_.last_epoch)});
     if (epochs_done_ < *options_.last_epoch) { return; }
     session.request_stop({stop_cause::last_step, "epoch " + std::to_string(*options_.last_epoch) + " is done"});
   }

@@ -56,6 +56,24 @@ public:
   /// Returns the step after which a hook will end the loop. Empty if it is not known.
   [[nodiscard]] std::optional<std::int64_t> last_step() const noexcept { return requests_->facts().last_step; }
 
+  /// Notes, for displays, a condition that will end the loop. Replaces the condition of this name. For a step there is `note_last_step`.
+  void note_stop_condition(stop_condition condition) const {
+    auto& all = requests_->facts().stop_conditions;
+    std::erase_if(all, [&](const auto& one) { return one.name == condition.name; });
+    all.push_back(std::move(condition));
+  }
+  /// Sets `reached` of the noted condition `name`. Does nothing if there is none.
+  void note_stop_progress(std::string_view name, double reached) const noexcept {
+    for (auto& one : requests_->facts().stop_conditions) {
+      if (one.name == name) { one.reached = reached; }
+    }
+  }
+  /// Returns the conditions that were noted, without the last step.
+  [[nodiscard]] const std::vector<stop_condition>& stop_conditions() const noexcept { return requests_->facts().stop_conditions; }
+
+  /// Returns the group of processes that train this model. Null: there is only this process.
+  [[nodiscard]] const std::shared_ptr<const stepwell::group>& group() const noexcept { return requests_->facts().group; }
+
   /// Returns the prefix of the checkpoint that was restored at the start, or in the last recovery. Empty if no checkpoint was restored
   /// then.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return requests_->facts().restored_from; }

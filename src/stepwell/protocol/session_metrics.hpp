@@ -3,6 +3,7 @@
 // The numbers that a session reports: its metrics, and the newest values that its hooks have measured.
 #pragma once
 
+#include "stepwell/base/clock.hpp"
 #include "stepwell/checkpoint/detail/save_backlog.hpp"
 #include "stepwell/protocol/preemption_plan.hpp"
 
@@ -48,6 +49,16 @@ struct history_value {
   std::string name;       ///< The name of the value. Values of an evaluation have the names of their tags: "validation/loss".
   double value = 0;       ///< The value. It may be NaN.
   std::int64_t step = 0;  ///< The global step of the state to which the value belongs.
+};
+
+/// A condition that will end the loop of a session, and how far it is fulfilled. For displays.
+struct stop_condition {
+  std::string name;  ///< For example "early stopping". A session has one condition of each name.
+  std::string text;  ///< For example "no better loss in 5 values".
+  std::string unit;  ///< The unit of `reached` and `limit`, for example "values". Seconds if there is an `end`.
+  double reached = 0;
+  double limit = 0;                                     ///< The loop ends when `reached` has this value.
+  std::optional<clock::time_point> end = std::nullopt;  ///< The time of the session's clock at which the loop ends. Replaces `reached`.
 };
 
 }  // namespace stepwell

@@ -13,8 +13,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace stepwell {
+class group;
 namespace io {
 class file_system;
 }
@@ -39,9 +41,11 @@ struct session_facts {
   std::function<std::shared_ptr<summary::writer>()> make_event_writer = nullptr;
   std::optional<std::string> restored_from = std::nullopt;  ///< The prefix of the checkpoint that the last creation has restored.
   std::shared_ptr<watched_values> watched = std::make_shared<watched_values>();
-  std::function<session_metrics()> metrics = nullptr;    ///< Returns the metrics of the session. Any thread may call it.
-  std::optional<std::int64_t> last_step = std::nullopt;  ///< The earliest step at which a hook ends the loop, as far as known.
-  epoch_reader epoch_of_run = {};                        ///< Set during a run whose batch has an epoch.
+  std::function<session_metrics()> metrics = nullptr;      ///< Returns the metrics of the session. Any thread may call it.
+  std::optional<std::int64_t> last_step = std::nullopt;    ///< The earliest step at which a hook ends the loop, as far as known.
+  std::vector<stop_condition> stop_conditions = {};        ///< All others that hooks know.
+  std::shared_ptr<const stepwell::group> group = nullptr;  ///< The processes that train the model together. Null: there is one process.
+  epoch_reader epoch_of_run = {};                          ///< Set during a run whose batch has an epoch.
 
   /// Returns the writer of the event files. Null if there is no directory.
   [[nodiscard]] std::shared_ptr<summary::writer> event_writer() const;

@@ -83,6 +83,7 @@ session_engine::session_engine(session_setup&& setup, bool is_given, bool may_tr
   facts.directory = options().checkpoint_dir;
   facts.files = options().saver.file_system;
   facts.event_directory = options().summary_dir;
+  facts.group = options().group;
   facts.make_event_writer = [directory = options().summary_dir, how = detail::event_options(options())] {
     return summary::writer::shared(directory, how);
   };

@@ -45,7 +45,7 @@ public:
   epoch_scope(session_facts& facts, const Source& source) noexcept : facts_(facts) {
     constexpr auto read = [](const void* given) {
       const auto& from = *static_cast<const Source*>(given);
-      return data::epoch_position{from.epoch(), from.is_last_of_epoch()};
+      return data::epoch_position{from.epoch(), from.is_last_of_epoch(), data::epochs_of(from)};
     };
     facts_.epoch_of_run = {&source, read};
   }
