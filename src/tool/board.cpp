@@ -24,6 +24,8 @@ exit_code serve_board(const board_command_options& options, console& to) {
   const directory_board server({.port = options.port,
                                 .address = options.address,
                                 .hosts = options.hosts,
+                                .certificate_file = options.certificate_file,
+                                .private_key_file = options.private_key_file,
                                 .runs_directory = options.directory,
                                 .on_ready = [&](const std::string& url) { to.out << url << std::endl; }});
   int received = 0;

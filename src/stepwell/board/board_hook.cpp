@@ -10,10 +10,10 @@
 #include "stepwell/base/trace.hpp"
 #include "stepwell/board/detail/board_service.hpp"
 #include "stepwell/board/http_server.hpp"
+#include "stepwell/group/group.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/protocol/detail/boundary_work.hpp"
 
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -37,20 +37,21 @@ constexpr std::size_t most_board_streams = 128;
 
 void check(const board_options& options) {
   detail::refuse_negative("update_secs", options.update_secs);
-  boost::system::error_code failure;
-  boost::asio::ip::make_address(options.address, failure);
-  if (failure) { throw invalid_argument_error("board: \"" + options.address + "\" is not an IP address, e.g. 127.0.0.1"); }
+  static_cast<void>(is_loopback(options.address));
 }
-
-bool is_loopback(const std::string& address) { return boost::asio::ip::make_address(address).is_loopback(); }
 
 /// A server with its thread.
 class running_server {
 public:
   /// @errors `unavailable_error` if the address cannot be used.
-  running_server(const board_options& options, std::string token, answering answers) : token_(std::move(token)), address_(options.address) {
-    server_options how{
-        .address = options.address, .port = options.port, .max_connections = most_board_connections, .max_streams = most_board_streams};
+  running_server(const board_options& options, std::string token, answering answers)
+      : scheme_(options.certificate_file.empty() ? "http" : "https"), token_(std::move(token)), address_(options.address) {
+    server_options how{.address = options.address,
+                       .port = options.port,
+                       .max_connections = most_board_connections,
+                       .max_streams = most_board_streams,
+                       .certificate_file = options.certificate_file,
+                       .private_key_file = options.private_key_file};
     try {
       open(how, answers);
     } catch (const boost::system::system_error& failure) {
@@ -84,7 +85,7 @@ public:
 
   [[nodiscard]] std::string url() const {
     const bool is_v6 = address_.find(':') != std::string::npos;
-    return fmt::format("http://{}:{}/#token={}", is_v6 ? "[" + address_ + "]" : address_, server_->port(), token_);
+    return fmt::format("{}://{}:{}/#token={}", scheme_, is_v6 ? "[" + address_ + "]" : address_, server_->port(), token_);
   }
 
 private:
@@ -102,6 +103,7 @@ private:
 
   boost::asio::io_context loop_{1};
   std::unique_ptr<http_server> server_;
+  std::string_view scheme_;
   std::string token_;
   std::string address_;
   std::promise<void> has_ended_;
@@ -236,6 +238,11 @@ struct session_board::state {
     if (const auto epoch = session.epoch()) { view.epoch = epoch; }
     view.restored_from = session.restored_from();
     view.watched = session.watched()->read();
+    view.stop_conditions = session.stop_conditions();
+    for (auto& one : view.stop_conditions) {
+      if (one.end) { one.reached = one.limit - std::chrono::duration<double>(*one.end - time->now()).count(); }
+    }
+    if (const auto& group = session.group()) { view.group = group_place{group->rank(), group->size(), group->generation()}; }
     view.notes = session.shown();
     view.metrics = session.metrics();
     view.step_time = meter->means();

@@ -32,12 +32,16 @@ struct board_options {
   /// The port. If it is in use, a free port is chosen, with a warning. 0: a free port.
   std::uint16_t port = 6007;
   /// The IP address on which the board listens. If it is not that of the loopback device, other machines reach the board, and the token is
-  /// needed to read, too. Then use a network that you trust, or a proxy: the board does not encrypt.
+  /// needed to read, too. Then use a network that you trust, a proxy, or a certificate.
   std::string address = "127.0.0.1";
   /// More names by which browsers may reach the board, such as "train.example" or "train.example:8443". Without a port: with every port.
   std::vector<std::string> hosts = {};
   /// The token that actions need. Empty: 128 random bits.
   std::string token = {};
+  /// The files of a certificate with its chain and of its private key, both PEM. With them, the board speaks HTTPS only. The component needs
+  /// OpenSSL for this (`STEPWELL_BOARD_TLS`).
+  std::string certificate_file = {};
+  std::string private_key_file = {};
   seconds_value update_secs = 0.5;  ///< Time between two looks at the session.
   /// The directory of the runs that the page compares. Empty: the parent directory of the session's event files.
   std::string runs_directory = {};

@@ -7,6 +7,9 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#if STEPWELL_BOARD_TLS
+#include <boost/asio/ssl.hpp>
+#endif
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -42,7 +45,13 @@ constexpr auto awaited = asio::as_tuple(asio::use_awaitable);  // returns failur
 using parser_type = http::request_parser<http::string_body>;
 using message_type = http::request<http::string_body>;
 using response_type = http::response<http::string_body>;
-using stream_type = beast::tcp_stream;
+using tcp_stream = beast::tcp_stream;
+#if STEPWELL_BOARD_TLS
+using tls_stream = asio::ssl::stream<tcp_stream>;
+using tls_context = asio::ssl::context;
+#else
+struct tls_context {};
+#endif
 
 void set_limits(parser_type& parser, const server_options& options) {
   parser.header_limit(static_cast<std::uint32_t>(options.max_header_bytes));
@@ -158,27 +167,68 @@ std::string header_of_stream(const answer& said) {
   return std::move(text).str();
 }
 
-tcp::endpoint endpoint_of(const server_options& options) {
+asio::ip::address address_of(const std::string& text) {
   beast::error_code failure;
-  const auto address = asio::ip::make_address(options.address, failure);
-  if (failure) { throw invalid_argument_error("\"" + options.address + "\" is not an IP address, e.g. 127.0.0.1"); }
-  return {address, options.port};
+  const auto address = asio::ip::make_address(text, failure);
+  if (failure) { throw invalid_argument_error("\"" + text + "\" is not an IP address, e.g. 127.0.0.1"); }
+  return address;
 }
+
+/// Returns the context with the certificate. Null: HTTP.
+std::unique_ptr<tls_context> make_tls_context(const server_options& options) {
+  const auto& [certificate, key] = std::tie(options.certificate_file, options.private_key_file);
+  if (certificate.empty() && key.empty()) { return nullptr; }
+  if (certificate.empty() || key.empty()) {
+    throw invalid_argument_error("HTTPS needs both certificate_file and private_key_file; only one of them is given");
+  }
+#if STEPWELL_BOARD_TLS
+  auto made = std::make_unique<tls_context>(tls_context::tls_server);
+  made->set_options(tls_context::default_workarounds | tls_context::no_sslv2 | tls_context::no_sslv3 | tls_context::no_tlsv1 |
+                    tls_context::no_tlsv1_1 | tls_context::no_compression);
+  const auto check = [](const beast::error_code& failure, std::string_view what, const std::string& path) {
+    if (failure) { throw invalid_argument_error("HTTPS: the " + std::string(what) + " cannot be used: " + failure.message(), path); }
+  };
+  beast::error_code failure;
+  check(made->use_certificate_chain_file(certificate, failure), "certificate", certificate);
+  check(made->use_private_key_file(key, tls_context::pem, failure), "private key", key);
+  return made;
+#else
+  throw unimplemented_error("HTTPS: this library was built without OpenSSL; build it with STEPWELL_BOARD_TLS=ON");
+#endif
+}
+
+/// Ends the sending side of a connection.
+asio::awaitable<void> end_sending(tcp_stream& connection) {
+  beast::error_code ignored;
+  static_cast<void>(connection.socket().shutdown(tcp::socket::shutdown_send, ignored));
+  co_return;
+}
+#if STEPWELL_BOARD_TLS
+asio::awaitable<void> end_sending(tls_stream& connection) {
+  beast::get_lowest_layer(connection).expires_after(1s);
+  static_cast<void>(co_await connection.async_shutdown(awaited));
+}
+#endif
 
 }  // namespace
 
 /// The state of a server. Each connection holds a reference to it.
 struct http_server::core : std::enable_shared_from_this<core> {
   core(asio::io_context& loop, const server_options& given, answering given_answers)
-      : options(given), acceptor(loop, endpoint_of(given)), answers(std::move(given_answers)),
-        most_connections(connections_allowed(given.max_connections)), next_try(loop) {}
+      : options(given), tls(make_tls_context(given)), acceptor(loop, {address_of(given.address), given.port}),
+        answers(std::move(given_answers)), most_connections(connections_allowed(given.max_connections)), next_try(loop) {}
 
   asio::awaitable<void> accept_all(std::shared_ptr<core> self);
   asio::awaitable<void> pause_accepting();
   asio::awaitable<void> talk(std::shared_ptr<core> self, tcp::socket socket);
-  asio::awaitable<bool> answer_one(stream_type& connection, beast::flat_buffer& unread);
-  asio::awaitable<void> send_events(stream_type& connection, const answer& said);
-  asio::awaitable<void> let_finish(stream_type& connection);
+  template<class Stream>
+  asio::awaitable<void> answer_all(Stream& connection);
+  template<class Stream>
+  asio::awaitable<bool> answer_one(Stream& connection, beast::flat_buffer& unread);
+  template<class Stream>
+  asio::awaitable<void> send_events(Stream& connection, const answer& said);
+  template<class Stream>
+  asio::awaitable<void> let_finish(Stream& connection);
 
   [[nodiscard]] bool is_full() const noexcept { return open >= most_connections; }
 
@@ -199,12 +249,13 @@ struct http_server::core : std::enable_shared_from_this<core> {
   }
 
   const server_options options;
+  const std::unique_ptr<tls_context> tls;  // null: HTTP
   tcp::acceptor acceptor;
   answering answers;
   const std::size_t most_connections;
   std::size_t open = 0;
   std::size_t streams = 0;
-  std::list<stream_type*> idle;           // connections that wait for a request or its rest; the longest idle first
+  std::list<tcp_stream*> idle;            // connections that wait for a request or its rest; the longest idle first
   std::list<asio::steady_timer*> pauses;  // of streams
   asio::steady_timer next_try;
   std::chrono::milliseconds pause = first_pause;
@@ -239,35 +290,57 @@ asio::awaitable<void> http_server::core::pause_accepting() {
 
 asio::awaitable<void> http_server::core::talk(std::shared_ptr<core> self, tcp::socket socket) {
   const counted one(open);
-  stream_type connection(std::move(socket));
-  beast::flat_buffer unread(options.max_header_bytes + options.max_body_bytes);
-  for (bool goes_on = true; goes_on && !is_stopping;) { goes_on = co_await answer_one(connection, unread); }
+  tcp_stream connection(std::move(socket));
+#if STEPWELL_BOARD_TLS
+  if (tls) {
+    tls_stream secured(std::move(connection), *tls);
+    beast::error_code failure;
+    {
+      const listed<tcp_stream> waits(idle, secured.next_layer());
+      secured.next_layer().expires_after(options.patience);
+      std::tie(failure) = co_await secured.async_handshake(asio::ssl::stream_base::server, awaited);
+    }
+    if (!failure) { co_await answer_all(secured); }
+    co_return;
+  }
+#endif
+  co_await answer_all(connection);
   static_cast<void>(self);
 }
 
+template<class Stream>
+asio::awaitable<void> http_server::core::answer_all(Stream& connection) {
+  beast::flat_buffer unread(options.max_header_bytes + options.max_body_bytes);
+  for (bool goes_on = true; goes_on && !is_stopping;) { goes_on = co_await answer_one(connection, unread); }
+}
+
 /// Reads the rest of the peer's data for one second. If the connection were closed at once, the peer would lose the answer.
-asio::awaitable<void> http_server::core::let_finish(stream_type& connection) {
-  const listed<stream_type> waits(idle, connection);
+template<class Stream>
+asio::awaitable<void> http_server::core::let_finish(Stream& connection) {
+  auto& socket = beast::get_lowest_layer(connection);
+  const listed<tcp_stream> waits(idle, socket);
+  co_await end_sending(connection);
   beast::error_code failure;
-  static_cast<void>(connection.socket().shutdown(tcp::socket::shutdown_send, failure));
-  connection.expires_after(1s);
+  socket.expires_after(1s);
   std::array<char, 4096> rest;
   while (!failure && !is_stopping) { std::tie(failure, std::ignore) = co_await connection.async_read_some(asio::buffer(rest), awaited); }
 }
 
 /// Returns true if the connection may carry another request.
-asio::awaitable<bool> http_server::core::answer_one(stream_type& connection, beast::flat_buffer& unread) {
+template<class Stream>
+asio::awaitable<bool> http_server::core::answer_one(Stream& connection, beast::flat_buffer& unread) {
+  auto& socket = beast::get_lowest_layer(connection);
   parser_type parser;
   set_limits(parser, options);
   beast::error_code failure;
   {
-    const listed<stream_type> waits(idle, connection);
-    connection.expires_after(options.patience);
+    const listed<tcp_stream> waits(idle, socket);
+    socket.expires_after(options.patience);
     std::tie(failure, std::ignore) = co_await http::async_read(connection, unread, parser, awaited);
   }
   beast::error_code unknown;
   bool is_good = false;
-  auto said = answer_of(failure, parser, connection.socket().local_endpoint(unknown), answers, is_good);
+  auto said = answer_of(failure, parser, socket.socket().local_endpoint(unknown), answers, is_good);
   if (!said) { co_return false; }
   if (said->events && streams >= options.max_streams) { said = refusal(503, "too many streams of events are open; close another page"); }
   if (said->events) {
@@ -276,13 +349,14 @@ asio::awaitable<bool> http_server::core::answer_one(stream_type& connection, bea
   }
   const bool keep_alive = is_good && parser.get().keep_alive() && !is_stopping;
   const auto written = message(std::move(*said), is_good ? parser.get().version() : 11, keep_alive);
-  connection.expires_after(options.patience);
+  socket.expires_after(options.patience);
   std::tie(failure, std::ignore) = co_await http::async_write(connection, written, awaited);
   if (!is_good && !failure) { co_await let_finish(connection); }
   co_return keep_alive && !failure;
 }
 
-asio::awaitable<void> http_server::core::send_events(stream_type& connection, const answer& said) {
+template<class Stream>
+asio::awaitable<void> http_server::core::send_events(Stream& connection, const answer& said) {
   const counted one(streams);
   asio::steady_timer next_look(acceptor.get_executor());
   const listed<asio::steady_timer> paused(pauses, next_look);
@@ -295,7 +369,7 @@ asio::awaitable<void> http_server::core::send_events(stream_type& connection, co
     if (more) { text += *more; }
     if (text.empty() && std::chrono::steady_clock::now() - last_sent > longest_silence) { text = ":\n\n"; }
     if (!text.empty()) {
-      connection.expires_after(options.patience);
+      beast::get_lowest_layer(connection).expires_after(options.patience);
       auto [failure, size] = co_await asio::async_write(connection, asio::buffer(text), awaited);
       if (failure) { co_return; }
       last_sent = std::chrono::steady_clock::now();
@@ -305,9 +379,10 @@ asio::awaitable<void> http_server::core::send_events(stream_type& connection, co
     next_look.expires_after(options.stream_period);
     static_cast<void>(co_await next_look.async_wait(awaited));
   }
-  beast::error_code ignored;
-  static_cast<void>(connection.socket().shutdown(tcp::socket::shutdown_send, ignored));
+  co_await end_sending(connection);
 }
+
+bool is_loopback(const std::string& address) { return address_of(address).is_loopback(); }
 
 http_server::http_server(asio::io_context& loop, const server_options& options, answering answers)
     : core_(std::make_shared<core>(loop, options, std::move(answers))) {}

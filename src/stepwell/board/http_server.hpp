@@ -16,6 +16,10 @@
 
 namespace stepwell::board {
 
+/// Returns true if `address` is an IP address of the loopback device.
+/// @errors `invalid_argument_error` if it is not an IP address.
+[[nodiscard]] bool is_loopback(const std::string& address);
+
 /// Options of an HTTP server.
 struct server_options {
   std::string address = "127.0.0.1";             ///< The address on which the server listens.
@@ -26,6 +30,8 @@ struct server_options {
   std::size_t max_streams = 64;                  ///< Maximum number of connections that are streams of events.
   std::chrono::milliseconds patience{5000};      ///< Time for a request to arrive, for an idle connection, and for an answer to be sent.
   std::chrono::milliseconds stream_period{250};  ///< Time between two looks for new events of a stream.
+  std::string certificate_file = {};             ///< The certificate and its chain (PEM) for HTTPS. Empty: HTTP.
+  std::string private_key_file = {};             ///< The private key of the certificate (PEM), without a password.
 };
 
 /// An HTTP server.
@@ -38,11 +44,14 @@ struct server_options {
 ///
 /// Each answer has `Cache-Control: no-store`, `X-Content-Type-Options: nosniff`, `Referrer-Policy: no-referrer` and a
 /// `Content-Security-Policy` that permits nothing, unless the answer has such a header itself. There are no headers for other origins (CORS).
+///
+/// With a certificate, the server speaks TLS 1.2 and 1.3 only. A connection that does not complete the handshake counts as idle.
 /// @threads The thread of the event loop.
 class http_server {
 public:
   /// Listens. @errors `boost::system::system_error`, for example if the port is in use. `invalid_argument_error` if the address is not an
-  /// IP address.
+  /// IP address, if only one of the files of the certificate is given, or if they cannot be used. `unimplemented_error` if a certificate
+  /// is given and the component was built without OpenSSL (`STEPWELL_BOARD_TLS`).
   http_server(boost::asio::io_context& loop, const server_options& options, answering answers);
   http_server(const http_server&) = delete;
   http_server& operator=(const http_server&) = delete;

@@ -7,6 +7,9 @@
 
 #include <stepwell/board/board_hook.hpp>
 #include <stepwell/board/http_server.hpp>
+#include <stepwell/group/engine.hpp>
+#include <stepwell/group/group.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 
@@ -17,11 +20,15 @@
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
 
+#include <sys/resource.h>
 #include <nlohmann/json.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -222,6 +229,112 @@ TEST_CASE("a board shows the curves of its run and of the runs beside it, and ma
   CHECK(value(at.port, "/api/tags?run=now")["runs"][0]["tags"].size() >= 1);
 }
 
+namespace {
+
+/// A source of three epochs with ten batches each.
+struct epochs_source {
+  std::int64_t next = 1;
+
+  const std::int64_t* peek() { return next <= 30 ? &next : nullptr; }
+  void advance() { ++next; }
+  [[nodiscard]] std::uint64_t epoch() const { return static_cast<std::uint64_t>(next - 1) / 10; }
+  [[nodiscard]] bool is_last_of_epoch() const { return next % 10 == 0; }
+  [[nodiscard]] std::uint64_t epochs() const { return 3; }
+};
+
+}  // namespace
+
+TEST_CASE("a board shows each condition that ends the loop, and how far away it is", "[board][hook]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  auto session = sw::monitored_training_session(
+      rig.model, rig.options(), sw::stop_at_step(50), sw::stop_at_epoch(2), sw::time_limit_hook(100),
+      sw::early_stopping_hook({.patience = 40}, sw::tag("loss", &result::loss)), sw::board_hook(each_step()));
+  const place at(session.hook<sw::board_hook<>>().url());
+  epochs_source source;
+  for (const auto& step : session.steps(source)) {
+    if (step.global_step == 15) { break; }
+    if (step.global_step == 10) { rig.clock->advance(std::chrono::seconds(10)); }
+  }
+  const auto seen = value(at.port, "/api/session");
+  std::map<std::string, json> found;
+  for (const auto& one : seen["stop_conditions"]) { found[one["name"]] = one; }
+  REQUIRE(found.size() == 5);
+  CHECK(found["last step"]["distance"] == 35);
+  CHECK(found["time limit"]["distance"] == 90);
+  CHECK(found["time limit"]["unit"] == "seconds");
+  CHECK(found["time limit"]["fraction"] == 0.1);
+  CHECK(found["last epoch"]["distance"] == 1);
+  CHECK(found["end of data"]["distance"] == 2);      // the epoch in progress, and one more
+  CHECK(found["early_stopping"]["distance"] == 27);  // before this step, 13 losses were not better than the first one
+  CHECK(found["early_stopping"]["text"] == "ends when 40 values of loss in a row are not better");
+  CHECK(seen["stop_conditions"][0]["name"] == "time limit");  // at 0.1 steps/s it is earlier than the last step
+  CHECK(seen["remaining_seconds"] == 90);
+  session.close();
+}
+
+TEST_CASE("a session without event files has the curves of its watched values", "[board][hook]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  sw::training_options options;
+  options.log_step_count_steps = sw::none;
+  options.name = "digits";
+  options.clock = rig.clock;
+  auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(each_step(), sw::tag("loss", &result::loss)));
+  const place at(session.hook<sw::board_hook<decltype(sw::tag("loss", &result::loss))>>().url());
+  sw::test::run_until(session, 20);
+  CHECK(value(at.port, "/api/board")["live_run"] == "digits");
+  CHECK(value(at.port, "/api/runs")["runs"][0]["run"] == "digits");
+  CHECK(value(at.port, "/api/runs")["runs"][0]["is_live"] == true);
+  const auto run = value(at.port, "/api/tags?run=digits")["runs"][0];
+  REQUIRE(run["tags"].size() == 1);
+  CHECK(run["tags"][0]["tag"] == "loss");
+  CHECK(run["tags"][0]["points"] == 20);
+  CHECK(run["last_step"] == 20);
+  CHECK(body_of(get(at.port, "/api/curve?run=digits&tag=loss")).size() == 32 + 20 * 12 * 8);
+  CHECK(value(at.port, "/api/marks?run=digits")["marks"].empty());
+  CHECK(value(at.port, "/api/checkpoints?run=digits")["checkpoints"].empty());
+  CHECK(get(at.port, "/api/histograms?run=digits&tag=loss").starts_with("HTTP/1.1 404 "));
+  session.close();
+}
+
+TEST_CASE("a checkpoint that the session has restored is verified; others are not", "[board][hook]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  {
+    auto session = rig.start();
+    sw::test::run_until(session, 4);
+    session.close();
+  }
+  auto session = sw::monitored_training_session(rig.model, rig.options(), sw::board_hook(each_step()));
+  const place at(session.hook<sw::board_hook<>>().url());
+  const auto run = value(at.port, "/api/board")["live_run"].get<std::string>();
+  CHECK(value(at.port, "/api/session")["checkpoints"]["newest"]["is_verified"] == true);
+  sw::test::run_until(session, 6);
+  sw::test::wait_for_saves(session);
+  sw::test::run_until(session, 7);
+  const auto all = value(at.port, "/api/checkpoints?run=" + run)["checkpoints"];
+  REQUIRE(all.size() >= 2);
+  for (const auto& one : all) { CHECK(one["is_verified"] == (one["step"] == 4 ? json(true) : json())); }
+  session.close();
+}
+
+TEST_CASE("a board shows the ranks of its group", "[board][hook]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  auto options = rig.options();
+  options.group = std::make_shared<sw::group>(sw::make_single_process_engine());
+  auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(each_step()));
+  const place at(session.hook<sw::board_hook<>>().url());
+  sw::test::run_until(session, 2);
+  CHECK(value(at.port, "/api/session")["group"]["size"] == 1);
+  const auto ranks = value(at.port, "/api/ranks")["ranks"];
+  REQUIRE(ranks.size() == 1);
+  CHECK(ranks[0]["rank"] == 0);
+  CHECK(ranks[0]["is_this_process"] == true);
+  session.close();
+}
+
 TEST_CASE("a port that is in use is replaced by a free one, and an address that is wrong is an error", "[board][hook]") {
   const sw::test::log_capture log;
   const sw::test::temporary_directory directory;
@@ -252,6 +365,76 @@ TEST_CASE("slow and idle connections do not keep others from the server", "[boar
   }
   CHECK(get(server.port(), "/").ends_with("good"));
   for (const auto& one : idle) { CHECK(one->rest().find("200 OK") == std::string::npos); }  // each is closed, the last after its time
+  asio::post(loop, [&] { server.stop(); });
+  thread.join();
+}
+
+TEST_CASE("5,000 idle connections do not keep a page from the board, and the training continues", "[board][hook]") {
+  constexpr std::size_t connections = 5000;
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const auto before = files.rlim_cur;
+  files.rlim_cur = files.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < connections + 1000) {
+    WARN("skipped: this process may open " << files.rlim_cur << " files only; 5,000 idle connections are not tested");
+    return;
+  }
+  const sw::test::log_capture log;
+  session_rig rig;
+  auto session = sw::monitored_training_session(rig.model, rig.options(), sw::board_hook(each_step()));
+  const place at(session.hook<sw::board_hook<>>().url());
+  {
+    asio::io_context context;
+    std::vector<tcp::socket> idle;
+    for (std::size_t i = 0; i < connections; ++i) {
+      idle.emplace_back(context).connect({asio::ip::address_v4::loopback(), at.port});
+      boost::system::error_code closed;  // the oldest connections are closed for new ones
+      if (i % 2 == 0) { asio::write(idle.back(), asio::buffer(std::string("GET / HTTP/1.1\r\nX: ")), closed); }
+      if (i % 500 == 0) { session.run(session.global_step() + 1); }
+    }
+    CHECK(value(at.port, "/api/session")["step"].get<std::int64_t>() >= 9);
+    CHECK(get(at.port, "/").starts_with("HTTP/1.1 200 OK\r\n"));
+  }
+  sw::test::run_until(session, 20);
+  CHECK(value(at.port, "/api/session")["step"] == 20);
+  session.close();
+  files.rlim_cur = before;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+namespace {
+
+/// Events without end.
+class flood final : public sw::board::event_source {
+public:
+  explicit flood(std::atomic<bool>& is_over) : is_over_(is_over) {}
+  ~flood() override { is_over_ = true; }
+  std::optional<std::string> next() override { return "data: " + std::string(std::size_t{4} << 20, 'x') + "\n\n"; }
+
+private:
+  std::atomic<bool>& is_over_;
+};
+
+}  // namespace
+
+TEST_CASE("a client that does not read its stream is disconnected, and others are served meanwhile", "[board][hook]") {
+  std::atomic<bool> is_over = false;
+  asio::io_context loop;
+  sw::board::http_server server(loop, {.patience = std::chrono::milliseconds(300), .stream_period = std::chrono::milliseconds(10)},
+                                [&](const sw::board::request& asked) {
+                                  sw::board::answer said{200, "good", "text/plain"};
+                                  if (asked.target == "/live") { said.events = std::make_shared<flood>(is_over); }
+                                  return said;
+                                });
+  server.start();
+  std::thread thread([&] { loop.run(); });
+  client deaf(server.port());
+  deaf.send("GET /live HTTP/1.1\r\nHost: x\r\n\r\n");
+  CHECK(deaf.until("\r\n\r\n").find("text/event-stream") != std::string::npos);
+  CHECK_FALSE(is_over);
+  int served = 0;
+  while (!is_over) { served += get(server.port(), "/").ends_with("good") ? 1 : 0; }  // ends after the time of the server
+  CHECK(served > 0);
   asio::post(loop, [&] { server.stop(); });
   thread.join();
 }

@@ -27,6 +27,22 @@ curve curve_of(const std::vector<double>& values) {
 
 }  // namespace
 
+TEST_CASE("a curve that has become too long keeps its extremes, and where it was not finite", "[board][curve]") {
+  curve all;
+  for (int step = 0; step < 1000; ++step) {
+    const double value = step == 501 ? 99.0 : step == 777 ? -99.0 : step == 300 ? std::nan("") : std::sin(step);
+    all.add({step, 1.0 * step, value});
+  }
+  all.thin_out(1000);
+  CHECK(all.points().size() == 1000);
+  all.thin_out(999);
+  CHECK(all.points().size() <= 501);
+  CHECK(all.all().max == 99);
+  CHECK(all.all().min == -99);
+  CHECK(all.all().nan == 1);
+  CHECK(std::ranges::is_sorted(all.points(), {}, &curve_point::step));
+}
+
 TEST_CASE("a spike of one step among a million is in one bucket, and zoom shows its step", "[board][curve]") {
   std::vector<double> values(1'000'000, 1.0);
   values[654'320] = 50;

@@ -4,9 +4,11 @@
 #include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
+#include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/detail/run_metadata.hpp"
 #include "stepwell/protocol/prometheus.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -143,10 +145,12 @@ struct checkpoint_entry {
   std::int64_t step = 0;
   double time = 0;
   std::uint64_t bytes = 0;
+  bool is_verified = false;  ///< True if this process has restored it, which checks the checksums of all values that it reads.
 };
 
 json checkpoint_json(const checkpoint_entry& of) {
-  return {{"name", of.name}, {"step", of.step}, {"time", of.time}, {"bytes", of.bytes}, {"is_verified", nullptr}};
+  return {
+      {"name", of.name}, {"step", of.step}, {"time", of.time}, {"bytes", of.bytes}, {"is_verified", of.is_verified ? json(true) : json()}};
 }
 
 /// Returns the checkpoints of a directory, the newest first.
@@ -173,20 +177,44 @@ std::vector<checkpoint_entry> checkpoints_in(io::file_system& files, const std::
   return all;
 }
 
-json tags_json(const std::string& run, const run_history& of) {
+json scalar_json(const std::string& tag, const curve& of) {
+  const auto all = of.all();
+  const auto step_with = [&](double value) {
+    const auto found = std::ranges::find(of.points(), value, &curve_point::value);
+    return found == of.points().end() ? json() : json(found->step);
+  };
+  return {{"tag", tag},
+          {"kind", "scalar"},
+          {"points", of.points().size()},
+          {"first_step", all.first.step},
+          {"last_step", all.last.step},
+          {"min", number(all.min)},
+          {"max", number(all.max)},
+          {"min_step", step_with(all.min)},
+          {"max_step", step_with(all.max)},
+          {"last", number(all.last.value)},
+          {"non_finite", all.nan + all.pos_inf + all.neg_inf}};
+}
+
+/// Returns the tags of a run. `live` has the curves of values in memory, which count if the event files do not have them. May be null.
+json tags_json(const std::string& run, const run_history& of, const live_state* live) {
   std::vector<std::pair<std::string, json>> tags;
+  auto first_time = of.first_time();
+  auto last_time = of.last_time();
+  auto last_step = of.last_step();
   for (const auto& [tag, curve] : of.curves()) {
-    if (curve.points().empty()) { continue; }
-    const auto all = curve.all();
-    tags.emplace_back(tag, json{{"tag", tag},
-                                {"kind", "scalar"},
-                                {"points", curve.points().size()},
-                                {"first_step", all.first.step},
-                                {"last_step", all.last.step},
-                                {"min", number(all.min)},
-                                {"max", number(all.max)},
-                                {"last", number(all.last.value)},
-                                {"non_finite", all.nan + all.pos_inf + all.neg_inf}});
+    if (!curve.points().empty()) { tags.emplace_back(tag, scalar_json(tag, curve)); }
+  }
+  if (live != nullptr) {
+    live->each_curve([&](const std::string& tag, const curve& curve) {
+      const auto known = of.curves().find(tag);
+      if (known != of.curves().end() && !known->second.points().empty()) { return; }
+      tags.emplace_back(tag, scalar_json(tag, curve));
+      const auto points = curve.points();
+      first_time = std::min(first_time.value_or(points.front().time), points.front().time);
+      last_time = std::max(last_time.value_or(points.back().time), points.back().time);
+      last_step = std::max(last_step.value_or(points.back().step), points.back().step);
+    });
   }
   const auto add = [&](std::string_view kind, const auto& records) {
     for (const auto& [tag, list] : records) {
@@ -203,9 +231,9 @@ json tags_json(const std::string& run, const run_history& of) {
   return {{"run", run},
           {"error", of.error().empty() ? json() : json(of.error())},
           {"is_cut", of.is_cut()},
-          {"first_time", or_null(of.first_time())},
-          {"last_time", or_null(of.last_time())},
-          {"last_step", or_null(of.last_step())},
+          {"first_time", or_null(first_time)},
+          {"last_time", or_null(last_time)},
+          {"last_step", or_null(last_step)},
           {"tags", list(tags, [](const auto& one) { return one.second; })}};
 }
 
@@ -219,21 +247,47 @@ json step_time_json(const step_time& of) {
           {"hooks", list(of.hooks, [](const auto& hook) { return json{{"name", hook.first}, {"seconds", hook.second}}; })}};
 }
 
-json stop_conditions(const session_view& of) {
-  auto all = json::array();
-  if (!of.last_step) { return all; }
-  const auto distance = std::max<std::int64_t>(0, *of.last_step - of.step);
-  all.push_back({{"name", "last step"},
-                 {"text", "ends at step " + std::to_string(*of.last_step)},
-                 {"distance", distance},
-                 {"unit", "steps"},
-                 {"fraction", *of.last_step > 0 ? json(1 - static_cast<double>(distance) / static_cast<double>(*of.last_step)) : json()}});
+json condition_json(const stop_condition& of) {
+  const double distance = std::max(0.0, of.limit - of.reached);
+  return {{"name", of.name},
+          {"text", of.text},
+          {"distance", number(distance)},
+          {"unit", of.unit},
+          {"fraction", of.limit > 0 ? number(std::clamp(of.reached / of.limit, 0.0, 1.0)) : json()}};
+}
+
+/// Returns the seconds until the condition is fulfilled. Infinity if they are not known.
+double seconds_until(const stop_condition& of, const session_view& view) {
+  const double distance = std::max(0.0, of.limit - of.reached);
+  if (of.end) { return distance; }
+  const bool has_rate = of.unit == "steps" && view.steps_per_second && *view.steps_per_second > 0;
+  return has_rate ? distance / *view.steps_per_second : std::numeric_limits<double>::infinity();
+}
+
+/// Returns all conditions that end the loop, those with a known time first.
+std::vector<stop_condition> stop_conditions(const session_view& of) {
+  auto all = of.stop_conditions;
+  if (of.last_step) {
+    all.push_back({.name = "last step",
+                   .text = "ends at step " + std::to_string(*of.last_step),
+                   .unit = "steps",
+                   .reached = static_cast<double>(of.step),
+                   .limit = static_cast<double>(*of.last_step)});
+  }
+  if (of.epoch && of.epoch->of > 0) {
+    all.push_back({.name = "end of data",
+                   .text = "the data ends after epoch " + std::to_string(of.epoch->of),
+                   .unit = "epochs",
+                   .reached = static_cast<double>(of.epoch->epoch),
+                   .limit = static_cast<double>(of.epoch->of)});
+  }
+  std::ranges::stable_sort(all, {}, [&](const stop_condition& one) { return seconds_until(one, of); });
   return all;
 }
 
-std::optional<double> remaining_seconds(const session_view& of) {
-  if (!of.last_step || !of.steps_per_second || !(*of.steps_per_second > 0)) { return std::nullopt; }
-  return static_cast<double>(std::max<std::int64_t>(0, *of.last_step - of.step)) / *of.steps_per_second;
+std::optional<double> remaining_seconds(const session_view& of, const std::vector<stop_condition>& all) {
+  const double soonest = all.empty() ? std::numeric_limits<double>::infinity() : seconds_until(all.front(), of);
+  return std::isfinite(soonest) ? std::optional(soonest) : std::nullopt;
 }
 
 /// Returns the media type of an image that a browser may show. Empty for other bytes.
@@ -253,18 +307,25 @@ std::vector<const Record*> chosen(const std::vector<Record>& all, std::size_t mo
   return made;
 }
 
+std::string event_text(std::uint64_t id, std::string_view kind, std::string_view data) {
+  return fmt::format("id: {}\nevent: {}\ndata: {}\n\n", id, kind, data);
+}
+
 /// The events of one client.
 class client_events final : public event_source {
 public:
-  client_events(std::shared_ptr<board_service> service, std::uint64_t last) : service_(std::move(service)), last_(last) {}
+  /// `first` is sent before the events after `last`.
+  client_events(std::shared_ptr<board_service> service, std::uint64_t last, std::string first)
+      : service_(std::move(service)), last_(last), first_(std::move(first)) {}
   std::optional<std::string> next() override {
     service_->pump();
-    return service_->events_text(last_);
+    return std::exchange(first_, {}) + service_->events_text(last_);
   }
 
 private:
   std::shared_ptr<board_service> service_;
   std::uint64_t last_;
+  std::string first_;
 };
 
 }  // namespace
@@ -275,7 +336,9 @@ struct board_service::state {
   run_directory runs;
   std::uint64_t version = 0;                           // of the view that was sent last
   std::map<std::string, double> sent_values = {};      // of the last `values` event
-  std::optional<std::string> live_run = std::nullopt;  // searched when it is needed
+  std::optional<std::string> live_run = std::nullopt;  // the name of the session's run
+  bool is_live_listed = false;                         // true if `runs` has it
+  run_history no_files = {nullptr, {}};                // of a session without event files
   std::uint64_t live_bytes = 0;                        // size of the event files of the live run in the last `changed` event
   double looked_at = 0;
   std::vector<checkpoint_entry> checkpoints = {};
@@ -296,7 +359,7 @@ public:
                  {"directory", of_.options.directory},
                  {"live_run", or_null(live_run())},
                  {"needs_token_to_read", of_.options.needs_token_to_read},
-                 {"actions", of_.options.live ? json{"checkpoint", "stop", "trace"} : json::array()},
+                 {"actions", actions()},
                  {"now", of_.now()}});
   }
 
@@ -317,6 +380,7 @@ public:
   [[nodiscard]] json session_json() {
     const auto view = live().view();
     const auto& m = view.metrics;
+    const auto conditions = stop_conditions(view);
     return {{"time", view.time},
             {"phase", view.phase},
             {"started", view.started},
@@ -324,41 +388,53 @@ public:
             {"step", view.step},
             {"last_step", or_null(view.last_step)},
             {"steps_per_second", or_null(view.steps_per_second)},
-            {"remaining_seconds", or_null(remaining_seconds(view))},
+            {"remaining_seconds", or_null(remaining_seconds(view, conditions))},
             {"stopping_because", or_null(view.stopping_because)},
             {"epoch", view.epoch ? json{{"number", view.epoch->epoch + 1}, {"is_last_batch", view.epoch->is_last}} : json()},
             {"restored_from", or_null(view.restored_from)},
             {"watched", list(view.watched,
                              [](const auto& one) { return json{{"name", one.name}, {"value", number(one.value)}, {"step", one.step}}; })},
-            {"stop_conditions", stop_conditions(view)},
+            {"stop_conditions", list(conditions, condition_json)},
             {"notes", list(view.notes, [](const auto& note) { return json{{"name", note.first}, {"text", note.second}}; })},
             {"step_time", view.step_time ? step_time_json(*view.step_time) : json()},
             {"checkpoints", checkpoints_json(view)},
             {"recoveries", m.recoveries},
             {"creations", m.creations},
             {"rollbacks", m.rollbacks},
-            {"group", nullptr},
+            {"group",
+             view.group ? json{{"generation", view.group->generation}, {"rank", view.group->rank}, {"size", view.group->size}} : json()},
             {"actions", list(live().actions(), action_json)}};
   }
   [[nodiscard]] answer session() { return good(session_json()); }
 
   [[nodiscard]] answer runs() {
     const auto live = live_run();
-    const auto all = list(of_.runs.list(), [&](const run_entry& one) {
+    auto all = list(of_.runs.list(), [&](const run_entry& one) {
       return json{{"run", one.run}, {"is_live", one.run == live}, {"changed", one.changed}, {"bytes", one.bytes}, {"files", one.files}};
     });
+    if (live && !of_.is_live_listed) {
+      all.push_back({{"run", *live}, {"is_live", true}, {"changed", of_.options.live->view().time}, {"bytes", 0}, {"files", 0}});
+    }
     return good({{"runs", all}, {"is_cut", of_.runs.is_cut()}});
   }
 
   [[nodiscard]] answer tags(const parameters& given) {
-    return good({{"runs", list(given.runs(), [this](const std::string& run) { return tags_json(run, history(run)); })}});
+    return good({{"runs", list(given.runs(), [this](const std::string& run) {
+                    return tags_json(run, history(run), run == live_run() ? of_.options.live.get() : nullptr);
+                  })}});
   }
 
   [[nodiscard]] answer curve(const parameters& given) {
     const auto axis = given.text_or("axis", "step");
     if (axis != "step" && axis != "time") { throw refused{400, "the parameter axis must be step or time"}; }
     const curve_range range{axis == "time" ? curve_axis::time : curve_axis::step, given.number<double>("from"), given.number<double>("to")};
-    const auto& of = found_in(history(given.need("run")).curves(), given.need("tag"));
+    const auto run = given.need("run");
+    const auto tag = given.need("tag");
+    const auto& all = history(run).curves();
+    const auto in_files = all.find(tag);
+    const bool is_in_files = in_files != all.end() && !in_files->second.points().empty();
+    const auto in_memory = !is_in_files && run == live_run() ? of_.options.live->curve_of(tag) : std::nullopt;
+    const auto& of = in_memory ? *in_memory : found_in(all, tag);
     const auto points = of.points_in(range);
     const auto buckets = reduce(points, given.count("buckets", usual_buckets, most_buckets));
     return {200, encode_buckets(buckets, points.size(), of.revision()), "application/octet-stream"};
@@ -375,7 +451,9 @@ public:
   }
 
   [[nodiscard]] answer checkpoints(const parameters& given) {
-    const auto* entry = of_.runs.find(given.need("run"));
+    const auto run = given.need("run");
+    if (run == live_run()) { return good({{"checkpoints", list(live_checkpoints(), checkpoint_json)}}); }
+    const auto* entry = of_.runs.find(run);
     if (entry == nullptr) { throw refused{404, "there is no such run"}; }
     return good({{"checkpoints", list(checkpoints_in(of_.runs.files(), entry->path), checkpoint_json)}});
   }
@@ -447,7 +525,14 @@ public:
     return good({{"lines", of_.options.live ? list(of_.options.live->log_after(after), line_json) : json::array()}});
   }
 
-  [[nodiscard]] answer ranks() { return good({{"ranks", json::array()}}); }
+  [[nodiscard]] answer ranks() {
+    auto all = json::array();
+    const auto group = of_.options.live ? of_.options.live->view().group : std::nullopt;
+    for (int rank = 0; group && rank < group->size; ++rank) {
+      all.push_back({{"rank", rank}, {"size", group->size}, {"generation", group->generation}, {"is_this_process", rank == group->rank}});
+    }
+    return good({{"ranks", all}});
+  }
 
   [[nodiscard]] answer trace(std::string_view id) {
     const auto found = live().trace(parse<std::uint64_t>("id", id));
@@ -482,14 +567,14 @@ public:
   }
 
   [[nodiscard]] answer events(const std::shared_ptr<board_service>& service, const request& asked) {
-    std::uint64_t last = 0;
-    if (of_.options.live) {
-      service->pump();
-      of_.options.live->add_event("state", text_of(session_json()));  // a new client begins with it
-      last = of_.options.live->newest_event() - 1;
+    if (!asked.last_event_id.empty()) {
+      const auto last = parse<std::uint64_t>("Last-Event-ID", asked.last_event_id);
+      return {.events = std::make_shared<client_events>(service, last, std::string())};
     }
-    if (!asked.last_event_id.empty()) { last = parse<std::uint64_t>("Last-Event-ID", asked.last_event_id); }
-    return {.events = std::make_shared<client_events>(service, last)};
+    if (!of_.options.live) { return {.events = std::make_shared<client_events>(service, 0, std::string())}; }
+    service->pump();
+    const auto last = of_.options.live->newest_event();
+    return {.events = std::make_shared<client_events>(service, last, event_text(last, "state", text_of(session_json())))};
   }
 
   void pump() {
@@ -507,12 +592,19 @@ public:
   }
 
 private:
+  /// Returns the actions that this server offers.
+  [[nodiscard]] json actions() const {
+    if (!of_.options.live) { return json::array(); }
+    return of_.options.checkpoint_directory.empty() ? json{"stop", "trace"} : json{"checkpoint", "stop", "trace"};
+  }
+
   [[nodiscard]] live_state& live() const {
     if (!of_.options.live) { throw refused{404, "this board shows a directory; there is no session"}; }
     return *of_.options.live;
   }
 
   [[nodiscard]] const run_history& history(const std::string& run) {
+    if (run == live_run() && !of_.is_live_listed) { return of_.no_files; }
     const auto* found = of_.runs.history(run);
     if (found == nullptr) { throw refused{404, "there is no such run"}; }
     return *found;
@@ -536,26 +628,43 @@ private:
     return steps.get<std::int64_t>();
   }
 
-  /// Returns the run of this process. Its directory may appear after the start.
+  /// Returns the name of the session's run: that of its directory, which may appear after the start, or the title.
   [[nodiscard]] const std::optional<std::string>& live_run() {
-    if (of_.live_run || of_.options.live_directory.empty()) { return of_.live_run; }
-    const auto canonical = of_.runs.files().canonical(of_.options.live_directory);
-    if (!canonical) { return of_.live_run; }
-    for (const auto& entry : of_.runs.list()) {
-      const auto other = of_.runs.files().canonical(entry.path);
-      if (other && *other == *canonical) { of_.live_run = entry.run; }
+    if (!of_.options.live || of_.is_live_listed) { return of_.live_run; }
+    const auto& directory = of_.options.live_directory;
+    const auto canonical = directory.empty() ? result<std::string>(std::string()) : of_.runs.files().canonical(directory);
+    if (!directory.empty() && canonical) {
+      for (const auto& entry : of_.runs.list()) {
+        const auto other = of_.runs.files().canonical(entry.path);
+        if (!other || *other != *canonical) { continue; }
+        of_.is_live_listed = true;
+        of_.live_run = entry.run;
+        return of_.live_run;
+      }
+    }
+    if (!of_.live_run) {
+      of_.live_run = format::to_utf8(directory.empty() ? of_.options.title : io::base_name(directory));
+      while (of_.runs.find(*of_.live_run) != nullptr) { *of_.live_run += " (this process)"; }
     }
     return of_.live_run;
+  }
+
+  /// Returns the checkpoints of the session. They are listed again after each save.
+  [[nodiscard]] const std::vector<checkpoint_entry>& live_checkpoints() {
+    const auto& directory = of_.options.checkpoint_directory;
+    const auto view = live().view();
+    if (!directory.empty() && std::exchange(of_.checkpoint_saves, view.metrics.saves) != view.metrics.saves) {
+      of_.checkpoints = checkpoints_in(of_.runs.files(), directory);
+    }
+    for (auto& one : of_.checkpoints) { one.is_verified = view.restored_from == io::join_path(directory, one.name); }
+    return of_.checkpoints;
   }
 
   [[nodiscard]] json checkpoints_json(const session_view& view) {
     const auto& directory = of_.options.checkpoint_directory;
     const auto& m = view.metrics;
-    if (!directory.empty() && of_.checkpoint_saves != m.saves) {
-      of_.checkpoints = checkpoints_in(of_.runs.files(), directory);
-      of_.checkpoint_saves = m.saves;
-    }
-    const auto* newest = of_.checkpoints.empty() ? nullptr : &of_.checkpoints.front();
+    const auto& all = live_checkpoints();
+    const auto* newest = all.empty() ? nullptr : &all.front();
     const double age = newest != nullptr ? std::max(0.0, of_.now() - newest->time) : 0;
     const auto saved_step = newest != nullptr ? newest->step : view.first_step;
     return {{"directory", directory.empty() ? json() : json(directory)},
@@ -592,7 +701,7 @@ private:
     if (of_.now() - of_.looked_at < 1) { return; }
     of_.looked_at = of_.now();
     const auto& run = live_run();
-    if (!run) { return; }
+    if (!of_.is_live_listed) { return; }
     const auto bytes = of_.runs.bytes_of(*run);
     if (std::exchange(of_.live_bytes, bytes) != bytes) { live().add_event("changed", text_of({{"runs", {*run}}})); }
   }
@@ -613,7 +722,7 @@ std::string board_service::events_text(std::uint64_t& last) {
   const auto events = state_->options.live->events_after(last, is_skipped);
   if (is_skipped) { text += "event: skipped\ndata: {}\n\n"; }
   for (const auto& [id, kind, data] : events) {
-    text.append("id: ").append(std::to_string(id)).append("\nevent: ").append(kind).append("\ndata: ").append(data).append("\n\n");
+    text += event_text(id, kind, data);
     last = id;
   }
   return text;

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 namespace stepwell::board {
 namespace {
@@ -55,6 +56,27 @@ bool curve::cut(std::int64_t step) {
   points_.erase(first, points_.end());
   ++revision_;
   return true;
+}
+
+void curve::thin_out(std::size_t most) {
+  if (points_.size() <= most) { return; }
+  constexpr std::size_t neighbours = 4;
+  std::vector<curve_point> kept;
+  kept.reserve(points_.size());
+  for (std::size_t begin = 0; begin < points_.size(); begin += neighbours) {
+    const auto part = std::span(points_).subspan(begin, std::min(neighbours, points_.size() - begin));
+    const auto all = bucket_of(part);
+    bool needs_min = true;
+    bool needs_max = all.min != all.max;
+    bool needs_bad = true;
+    for (const auto& point : part) {
+      bool& is_needed = !std::isfinite(point.value) ? needs_bad : point.value == all.min ? needs_min : needs_max;
+      const bool is_extreme = !std::isfinite(point.value) || point.value == all.min || point.value == all.max;
+      if (is_extreme && std::exchange(is_needed, false)) { kept.push_back(point); }
+    }
+  }
+  points_ = std::move(kept);
+  ++revision_;
 }
 
 std::span<const curve_point> curve::points_in(const curve_range& range) const {

@@ -57,6 +57,9 @@ public:
   /// Removes the points of `step` and of later steps, which a resumed run makes again. Returns true if there were some.
   bool cut(std::int64_t step);
 
+  /// Removes points if there are more than `most`: of each four neighbours, the lowest, the highest and one that is not finite stay.
+  void thin_out(std::size_t most);
+
   [[nodiscard]] std::span<const curve_point> points() const noexcept { return points_; }
   /// Returns the points in the range, with one point before and one after it.
   [[nodiscard]] std::span<const curve_point> points_in(const curve_range& range) const;

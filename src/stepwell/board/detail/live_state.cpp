@@ -14,6 +14,8 @@ constexpr std::size_t most_lines = 1000;
 constexpr std::size_t longest_line = 4096;
 constexpr std::size_t most_live_marks = 1000;
 constexpr std::size_t most_actions = 20;
+constexpr std::size_t most_live_curves = 1000;
+constexpr std::size_t most_live_points = 50'000;  // of one curve
 constexpr std::size_t most_traces = 4;
 constexpr std::size_t most_events = 1024;
 
@@ -28,6 +30,15 @@ void live_state::set(session_view view) {
   const std::lock_guard lock(mutex_);
   view_ = std::move(view);
   ++version_;
+  for (const auto& [name, value, step] : view_.watched) {
+    if (!curves_.contains(name) && curves_.size() == most_live_curves) { continue; }
+    auto& of = curves_[name];
+    const auto points = of.points();
+    if (!points.empty() && points.back().step == step) { continue; }
+    of.cut(step);  // a recovery makes steps again
+    of.add({step, view_.time, value});
+    of.thin_out(most_live_points);
+  }
 }
 
 void live_state::set_phase(std::string phase) {
@@ -79,6 +90,17 @@ std::uint64_t live_state::version() const {
 std::vector<run_mark> live_state::marks() const {
   const std::lock_guard lock(mutex_);
   return marks_;
+}
+
+void live_state::each_curve(const std::function<void(const std::string&, const curve&)>& use) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, of] : curves_) { use(name, of); }
+}
+
+std::optional<curve> live_state::curve_of(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = curves_.find(name);
+  return found == curves_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<log_line> live_state::log_after(std::uint64_t number) const {

@@ -5,6 +5,7 @@
 
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
+#include "stepwell/board/detail/curve.hpp"
 #include "stepwell/board/detail/run_history.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/protocol/session_metrics.hpp"
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -35,6 +37,13 @@ struct step_time {
   [[nodiscard]] double step() const;
 };
 
+/// The place of this process in its group.
+struct group_place {
+  int rank = 0;
+  int size = 1;
+  std::int64_t generation = 0;
+};
+
 /// What the session's thread knows about the session at one moment.
 struct session_view {
   double time = 0;  ///< When the session was looked at, in seconds since 1970.
@@ -48,6 +57,8 @@ struct session_view {
   std::optional<data::epoch_position> epoch;
   std::optional<std::string> restored_from;
   std::vector<history_value> watched;
+  std::vector<stop_condition> stop_conditions;  ///< Without the last step. The times that are left are those of `time`.
+  std::optional<group_place> group;
   std::vector<std::pair<std::string, std::string>> notes;
   std::optional<board::step_time> step_time;
   session_metrics metrics;
@@ -84,6 +95,7 @@ public:
   };
 
   // ---- for the session's thread
+  /// Sets the view, and adds the watched values that are new to the curves.
   void set(session_view view);
   void set_phase(std::string phase);
   void add_mark(run_mark mark);
@@ -99,6 +111,10 @@ public:
   /// Returns a number that changes with each `set`.
   [[nodiscard]] std::uint64_t version() const;
   [[nodiscard]] std::vector<run_mark> marks() const;
+  /// Calls `use` with the curve of each watched value, as far as the session was looked at. `use` must not use this object.
+  void each_curve(const std::function<void(const std::string&, const curve&)>& use) const;
+  /// Returns a copy of the curve of a watched value. Empty if there is none.
+  [[nodiscard]] std::optional<curve> curve_of(const std::string& name) const;
   [[nodiscard]] std::vector<log_line> log_after(std::uint64_t number) const;
   /// Adds an action. Returns nothing if such an action is pending.
   [[nodiscard]] std::optional<action_record> request(std::string action, std::int64_t steps, double now, std::string text);
@@ -124,6 +140,7 @@ private:
   session_view view_;
   std::uint64_t version_ = 0;
   std::vector<run_mark> marks_;
+  std::map<std::string, curve, std::less<>> curves_;
   std::deque<log_line> log_;
   std::uint64_t lines_ = 0;
   std::deque<action_record> actions_;  // the newest first

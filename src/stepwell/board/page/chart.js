@@ -53,6 +53,27 @@ function shortCount(step) {
   return String(step);
 }
 
+/**
+ * Returns the lowest and the highest value of a curve, also of the points that the server has not counted yet.
+ * @param {Tag} tag @param {Point[]} points
+ */
+function extremes(tag, points) {
+  const known = (/** @type {Tag['min']} */ value, /** @type {number | undefined} */ step) => ({ value: value ?? null, step });
+  const all = [known(tag.min, tag.min_step), known(tag.max, tag.max_step), ...points].filter((one) => Number.isFinite(one.value));
+  const sorted = all.sort((a, b) => Number(a.value) - Number(b.value));
+  return [sorted[0] ?? known(tag.min, undefined), sorted.at(-1) ?? known(tag.max, undefined)];
+}
+
+/** Writes the numbers of an axis of values so that they differ. @param {(number | null | undefined)[]} splits */
+function axisTexts(splits) {
+  const write = (/** @type {(y: number) => string} */ text) => splits.map((y) => (y === null || y === undefined ? '' : text(y)));
+  for (const digits of [4, 6, 9, 12, 15]) {
+    const texts = write((y) => (digits === 4 ? valueText(y) : String(Number(y.toPrecision(digits))).replace('-', '−')));
+    if (new Set(texts).size === splits.length) return texts;
+  }
+  return write(valueText);
+}
+
 class Chart {
   /** @param {string} tag @param {ChartOwner} owner */
   constructor(tag, owner) {
@@ -270,7 +291,7 @@ class Chart {
             incrs: view.axis === 'step' ? wholeSteps : undefined,
             values: view.axis === 'time' ? undefined : (_, splits) => splits.map(number),
           },
-          { ...axis, size: 64, values: (_, splits) => splits.map((y) => (y === null || y === undefined ? '' : valueText(y))) },
+          { ...axis, size: 64, values: (_, splits) => axisTexts(splits) },
         ],
         series,
         bands,
@@ -408,13 +429,14 @@ class Chart {
       rows.map(({ run, curve, i }) => {
         const isNew = cursor === null && run.points.length > 0;
         const value = i < 0 ? '–' : bucketText(curve, i, cursor === null);
+        const [lowest, highest] = extremes(run.tag, run.points);
         return el(
           'tr',
           null,
           el('th', { scope: 'row' }, swatch(run.place), shorten(run.run, 60)),
           el('td', { class: isNew ? 'number best' : 'number' }, value),
-          el('td', { class: 'number', title: atStep(run.tag.min_step) }, valueText(run.tag.min)),
-          el('td', { class: 'number', title: atStep(run.tag.max_step) }, valueText(run.tag.max)),
+          el('td', { class: 'number', title: atStep(lowest.step) }, valueText(lowest.value)),
+          el('td', { class: 'number', title: atStep(highest.step) }, valueText(highest.value)),
         );
       }),
       near &&
@@ -521,7 +543,7 @@ function markLook(kind) {
 
 /** @param {number | undefined} step */
 function atStep(step) {
-  return step === undefined ? null : `at step ${countText(step)}`;
+  return step == null ? null : `at step ${countText(step)}`;
 }
 
 /** Writes a bucket: its only value, or its mean and its range. @param {Curve} curve @param {number} i @param {boolean} isNewest */

@@ -239,17 +239,16 @@ class Curves {
         el('strong', null, 'No curve matches the search'),
         el('span', null, `${plural(all, 'curve is', 'curves are')} hidden by it.`),
       );
-    else if (board.runs?.length === 0 && !board.session)
+    else if (board.runs?.length === 0)
       fill(
         box,
         el('strong', null, 'No runs here yet'),
         el('span', null, 'A run appears when a training writes its first event file into this directory.'),
       );
-    else if (board.runs?.length === 0)
-      fill(box, el('strong', null, 'No curves'), el('span', null, 'This session has no event files. Its newest values are listed beside.'));
     else if (board.shownRuns().length === 0)
       fill(box, el('strong', null, 'No run is selected'), el('span', null, 'Select runs in the list above.'));
-    else fill(box, el('strong', null, 'No values yet'), el('span', null, 'Curves appear when the training writes its first scalar.'));
+    else
+      fill(box, el('strong', null, 'No values yet'), el('span', null, 'Curves appear with the first value that a hook watches or writes.'));
   }
 }
 

@@ -115,8 +115,11 @@ function takeValues(values, step, time) {
 const refreshTags = atMostEvery(2000, () => quietly(() => readTags(board.shownRuns())));
 const refreshRuns = atMostEvery(5000, () =>
   quietly(async () => {
-    board.runs = (await getJson('/api/runs')).runs;
+    const sizes = new Map((board.runs ?? []).map((run) => [run.run, run.bytes]));
+    const runs = /** @type {Run[]} */ ((await getJson('/api/runs')).runs);
+    board.runs = runs;
     board.changed('runs');
+    if (runs.some((one) => board.shown.includes(one.run) && sizes.get(one.run) !== one.bytes)) refreshTags();
   }),
 );
 const refreshCheckpoints = atMostEvery(2000, () => quietly(readCheckpoints));
@@ -281,6 +284,6 @@ setInterval(() => {
 }, 1000);
 setInterval(() => {
   if (!document.hidden && board.info && board.connection.state === 'open') refreshRuns();
-}, 15_000);
+}, 5000);
 showHeader();
 void connect();

@@ -21,10 +21,10 @@
  *   stopping_because: string | null, epoch: {number: number, is_last_batch: boolean} | null, restored_from: string | null,
  *   watched: {name: string, value: JsonNumber, step: number}[], stop_conditions: StopCondition[],
  *   notes: {name: string, text: string}[], step_time: StepTime | null, checkpoints: CheckpointState, recoveries: number,
- *   creations: number, rollbacks: number, actions: Action[]}} Session
+ *   creations: number, rollbacks: number, group: {generation: number, rank: number, size: number} | null, actions: Action[]}} Session
  * @typedef {{run: string, is_live: boolean, changed: number, bytes: number, files: number}} Run
  * @typedef {{tag: string, kind: 'scalar' | 'histogram' | 'image' | 'text', points: number, first_step: number, last_step: number,
- *   min?: JsonNumber | null, max?: JsonNumber | null, min_step?: number, max_step?: number, last?: JsonNumber | null,
+ *   min?: JsonNumber | null, max?: JsonNumber | null, min_step?: number | undefined, max_step?: number | undefined, last?: JsonNumber | null,
  *   non_finite?: number}} Tag
  * @typedef {{run: string, error: string | null, is_cut: boolean, first_time: number | null, last_time: number | null,
  *   last_step: number | null, tags: Tag[]}} RunTags

@@ -145,8 +145,10 @@ function bestTiles() {
     const isHigh = higherIsBetter.test(tag);
     const found = runs.flatMap((run) => {
       const known = board.tags.get(run)?.tags.find((one) => one.tag === tag && one.kind === 'scalar');
-      const value = isHigh ? known?.max : known?.min;
-      return known && typeof value === 'number' ? [{ run, value, step: isHigh ? known.max_step : known.min_step, last: known.last }] : [];
+      if (!known) return [];
+      const points = run === board.info?.live_run ? (board.points.get(tag) ?? []) : [];
+      const { value, step } = extremes(known, points)[isHigh ? 1 : 0];
+      return typeof value === 'number' ? [{ run, value, step, last: points.at(-1)?.value ?? known.last }] : [];
     });
     const best = found.sort((a, b) => (isHigh ? b.value - a.value : a.value - b.value))[0];
     const more = best ? [atStep(best.step), runs.length > 1 ? `in ${shorten(best.run, 40)}` : '', `now ${valueText(best.last)}`] : [];
@@ -165,8 +167,14 @@ function isValidation(tag) {
 
 /** @param {Checkpoint} checkpoint */
 function verifiedText(checkpoint) {
-  if (checkpoint.is_verified === null) return 'not verified yet';
+  if (checkpoint.is_verified === null) return 'not verified';
   return checkpoint.is_verified ? 'verified' : 'DAMAGED';
+}
+
+/** @param {StopCondition} condition */
+function distanceText({ distance, unit }) {
+  if (unit === 'seconds') return durationText(distance);
+  return `${Number.isInteger(distance) ? countText(distance) : valueText(distance)} ${shorten(unit, 40)}`;
 }
 
 /** Checkpoint now, stop, and trace; what became of them. */
@@ -445,7 +453,7 @@ const panels = {
           el('th', { scope: 'row', class: 'number', title: visible(shorten(one.name, 300)) }, countText(one.step)),
           el('td', { class: 'number' }, agoText(board.now() - one.time)),
           el('td', { class: 'number' }, bytesText(one.bytes)),
-          el('td', null, one.is_verified === false ? el('span', { class: 'pill bad' }, 'damaged') : one.is_verified ? 'yes' : 'not yet'),
+          el('td', null, one.is_verified === false ? el('span', { class: 'pill bad' }, 'damaged') : one.is_verified ? 'yes' : 'no'),
         ),
       ),
     );
@@ -482,7 +490,7 @@ const panels = {
             'span',
             { class: 'text' },
             shorten(one.text || one.name, 200),
-            one.distance !== null && ` · ${valueText(one.distance)} ${shorten(one.unit, 40)} to go`,
+            one.distance !== null && ` · ${distanceText(one)} to go`,
             one.fraction !== null && meter(one.fraction),
           ),
         ),
