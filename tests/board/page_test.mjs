@@ -2,19 +2,16 @@
 //
 // The page in chromium, against the mock server. Pictures of the page are left in the folder STEPWELL_PICTURES, if it is set.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Browser } from './browser.mjs';
+import { chartOf, hide, loaded, pause, picture, severeFindings, zoomTo } from './page.mjs';
 import { hostileTags, scenes } from './scenes.mjs';
 
 /** @type {Browser} */
 let browser;
 before(async () => (browser = await Browser.start()));
 after(() => browser.stop());
-
-const axe = readFileSync(process.env.STEPWELL_AXE ?? 'build/board/node_modules/axe-core/axe.min.js', 'utf8');
 
 /** A test that opens a scene in a new tab. At its end, the page must have reported no problem and asked no other server. */
 function inScene(name, scene, work, { size = {}, fragment, expected = [], media = {} } = {}) {
@@ -36,20 +33,6 @@ function inScene(name, scene, work, { size = {}, fragment, expected = [], media 
       await mock.close();
     }
   });
-}
-
-const picture = (tab, name) => (process.env.STEPWELL_PICTURES ? tab.picture(join(process.env.STEPWELL_PICTURES, name)) : undefined);
-const loaded = (tab) =>
-  tab.until(`[...curves.charts.values()].some((chart) => chart.plot && chart.drawn.some((one) => one.curve.count > 0))`);
-const chartOf = (tag) => `curves.charts.get(${JSON.stringify(tag)})`;
-const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
-
-/** Returns the severe findings of axe as text. */
-async function severeFindings(tab) {
-  await tab.evaluate(`${axe}; undefined`);
-  return tab.evaluate(`axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations
-    .filter((one) => ['serious', 'critical'].includes(one.impact))
-    .map((one) => one.id + ': ' + one.nodes.map((node) => node.target + ' ' + node.failureSummary).join('; ').slice(0, 800)))`);
 }
 
 inScene(
@@ -105,17 +88,7 @@ inScene('zoom shows the true extreme of a spike that is one step wide among a mi
   await tab.evaluate(`document.querySelector('#tag-search').value = 'spike', curves.arrange()`);
   await tab.until(`${chartOf('spike')}?.drawn.length === 1`);
   assert.equal(await tab.evaluate(`Math.max(...${chartOf('spike')}.drawn[0].data.high)`), 1000, 'the whole curve shows it, too');
-  const over = `${chartOf('spike')}.plot.over.getBoundingClientRect()`;
-  for (let round = 0; round < 6; ++round) {
-    const box = await tab.evaluate(`(({ left, top, width, height }) => ({ left, top, width, height }))(${over})`);
-    const at = await tab.evaluate(`${chartOf('spike')}.plot.valToPos(654321, 'x')`);
-    const y = box.top + box.height / 2;
-    const half = box.width * 0.05;
-    const before = await tab.evaluate(`${chartOf('spike')}.drawn[0].curve.points`);
-    await tab.drag({ x: box.left + Math.max(1, at - half), y }, { x: box.left + Math.min(box.width - 1, at + half), y });
-    await tab.until(`${chartOf('spike')}.drawn[0].curve.points < ${before} && !${chartOf('spike')}.loading`);
-    if ((await tab.evaluate(`${chartOf('spike')}.drawn[0].curve.points`)) < 200) break;
-  }
+  await zoomTo(tab, 'spike', 654321);
   const exact = await tab.evaluate(
     `(({ curve }) => [curve.count, curve.points, curve.max[curve.step_last.indexOf(654321)]])(${chartOf('spike')}.drawn[0])`,
   );
@@ -227,18 +200,14 @@ inScene('a hidden tab closes the stream; a visible one continues', 'training', a
   await loaded(tab);
   await tab.until(`board.connection.state === 'open'`);
   assert.equal(mock.streams.size, 1);
-  const show = (isHidden) =>
-    tab.evaluate(
-      `Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${isHidden} }), document.dispatchEvent(new Event('visibilitychange'))`,
-    );
-  await show(true);
+  await hide(tab, true);
   for (let i = 0; i < 100 && mock.streams.size > 0; ++i) await pause(20);
   assert.equal(mock.streams.size, 0);
   mock.grow(50);
   const count = mock.requests.length;
   await pause(1500);
   assert.equal(mock.requests.length, count, 'a hidden tab asks for nothing');
-  await show(false);
+  await hide(tab, false);
   await tab.until(`document.querySelector('#tiles').innerText.includes('6,250')`);
   assert.equal(mock.streams.size, 1);
   assert.ok(mock.requests.some((one) => one.path === '/api/live' && one.headers['last-event-id']));

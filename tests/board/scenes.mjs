@@ -26,7 +26,7 @@ function learn(run, step, time, speed) {
   }
 }
 
-function checkpoint(step, time, isVerified = true) {
+function checkpoint(step, time, isVerified = null) {
   return { name: `model.ckpt-${step}`, step, time, bytes: 1_250_000, is_verified: isVerified };
 }
 
@@ -76,7 +76,13 @@ export function stateAt(run, step, start) {
     watched: ['loss', 'rate', 'validation/accuracy'].map(curve),
     stop_conditions: [
       { name: 'last step', text: `ends at step ${last.toLocaleString('en')}`, distance: last - step, unit: 'steps', fraction: step / last },
-      { name: 'early stopping', text: 'no better validation/loss for 1,000 steps', distance: 800, unit: 'steps', fraction: 0.2 },
+      {
+        name: 'early_stopping',
+        text: 'ends when 5 values of validation/loss in a row are not better',
+        distance: 4,
+        unit: 'values',
+        fraction: 0.2,
+      },
     ],
     notes: [{ name: 'eval', text: 'accuracy 0.975 at step 6000' }],
     step_time: {
@@ -131,7 +137,7 @@ export async function training(port) {
       text: 'The loss was NaN at step 2,998; went back to model.ckpt-2800 and continued with other random numbers.',
     },
   ];
-  live.checkpoints = [6000, 5000, 4000, 3000].map((at) => checkpoint(at, start + at / 20, at !== 6000 || null));
+  live.checkpoints = [6000, 5000, 4000, 3000].map((at) => checkpoint(at, start + at / 20, at === 5000 || null));
   live.hparams = { rate: 0.1, units: 64, optimizer: 'adam', seed: 7 };
   addDetails(live, step, start);
   mock.runs = [live];

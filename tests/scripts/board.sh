@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sourced by tests/run: the page of the board. Needs node, npm's registry for the tools of tests/board, and chromium.
+# Sourced by tests/run: the page of the board, with a mock server and with the real one. Needs node, npm's registry for the tools of tests/board,
+# and chromium.
 
 # board_tools: installs the tools whose versions tests/board/package-lock.json pins, in build/board. Runs no script of a package.
 board_tools() {
@@ -26,11 +27,13 @@ board_lint() {
 }
 
 run_board() {
-  have board
+  have build tool tests board
   say "the tools of tests/board"
   board_tools
   say "types, rules and layout of the page"
   board_lint
-  say "the page in a browser"
-  (cd "$root" && node --test tests/board/page_test.mjs)
+  configure dev
+  build dev board_session stepwell_tool
+  say "the page in a browser, with a mock server and with the real one"
+  (cd "$root" && node --test --test-concurrency 1 tests/board/page_test.mjs tests/board/server_test.mjs)
 }

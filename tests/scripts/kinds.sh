@@ -89,10 +89,10 @@ run_bench() {
 # run_fuzz [SECONDS]: runs each fuzz target for this time, starting from the inputs that earlier runs found.
 run_fuzz() {
   have build tool clang sanitizers
-  local seconds=${1:-60} tree=$root/build/fuzz target targets="fuzz_inspect fuzz_events fuzz_directory fuzz_formats fuzz_reader fuzz_weights fuzz_graph"
+  local seconds=${1:-60} tree=$root/build/fuzz target targets="fuzz_inspect fuzz_events fuzz_directory fuzz_formats fuzz_reader fuzz_weights fuzz_graph fuzz_board"
   say "building the fuzz targets"
   cmake -S "$root" -B "$tree" -G Ninja -DCMAKE_CXX_COMPILER="${CXX:-clang++-19}" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
-    -DSTEPWELL_SANITIZE=address,undefined,fuzzer-no-link -DSTEPWELL_BUILD_FUZZERS=ON -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF
+    -DSTEPWELL_SANITIZE=address,undefined,fuzzer-no-link -DSTEPWELL_BUILD_FUZZERS=ON -DSTEPWELL_BUILD_BOARD=ON -DSTEPWELL_BUILD_TENSORFLOW=ON -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF
   cmake --build "$tree" -j "$jobs" --target $targets
   for target in $targets; do
     say "$target, for $seconds s"
