@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Charts: lines of any number of points in bounded memory, axes with ticks, and drawings in the terminal and as SVG.
+// Charts: lines of any number of points in bounded memory, axes with ticks, and drawings in the terminal.
 #pragma once
 
 #include "tool/output.hpp"
@@ -102,7 +102,7 @@ private:
   std::vector<tick> ticks_;
 };
 
-/// The lines and settings of a chart, for both kinds of output.
+/// The lines and settings of a chart.
 struct chart {
   std::vector<series> lines;
   std::string title;
@@ -121,9 +121,5 @@ struct chart {
 /// Draws with braille dots (in ASCII: stars), and numbers at the axes. Several lines in one chart have different colours. Without colours, or
 /// in ASCII, they have different characters.
 void draw_in_terminal(const chart& drawn, console& to);
-/// Returns a complete SVG document, without scripts and embedded fonts.
-[[nodiscard]] std::string svg_of(const chart& drawn);
-/// Returns a document with the charts one below the other.
-[[nodiscard]] std::string svg_of(const std::vector<chart>& charts);
 
 }  // namespace stepwell::tool

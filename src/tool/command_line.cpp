@@ -164,6 +164,11 @@ private:
     command.add_option("--address", board_.address, "the IP address to listen on; other machines need the token of the URL to read")
         ->capture_default_str()
         ->type_name("ADDRESS");
+    auto* certificate =
+        command.add_option("--certificate", board_.certificate_file, "the certificate and its chain (PEM): HTTPS")->type_name("FILE");
+    auto* key = command.add_option("--private-key", board_.private_key_file, "the private key of the certificate (PEM)")->type_name("FILE");
+    certificate->needs(key);
+    key->needs(certificate);
     command.add_option("--host", board_.hosts, "one more name by which browsers reach this machine; can be repeated")
         ->type_name("NAME")
         ->expected(1)
@@ -179,10 +184,8 @@ private:
         ->expected(1)
         ->take_all();
     command.add_flag("--together", plot_.together, "one chart for all tags, instead of one for each");
-    command.add_option("--svg", plot_.svg, "write an SVG image to this file instead")->type_name("FILE");
-    command.add_option("--width", plot_.width, "columns (with --svg: pixels); default: the width of the terminal")
-        ->check(CLI::Range(1, 20000));
-    command.add_option("--height", plot_.height, "lines (with --svg: pixels)")->check(CLI::Range(1, 20000));
+    command.add_option("--width", plot_.width, "columns; default: the width of the terminal")->check(CLI::Range(1, 20000));
+    command.add_option("--height", plot_.height, "lines of a chart")->check(CLI::Range(1, 20000));
     command.add_option("--from", plot_.from_step, "the first step to draw")->type_name("STEP");
     command.add_option("--to", plot_.to_step, "the last step to draw")->type_name("STEP");
     command.add_flag("--log", plot_.log_scale, "a logarithmic axis for the values");

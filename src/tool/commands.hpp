@@ -85,6 +85,8 @@ struct board_command_options {
   std::uint16_t port = 6007;  ///< If it is in use, a free port is chosen.
   std::string address = "127.0.0.1";
   std::vector<std::string> hosts = {};  ///< More names by which browsers may reach the board.
+  std::string certificate_file = {};    ///< For HTTPS, with `private_key_file`.
+  std::string private_key_file = {};
 };
 
 /// Serves a page that shows all runs below a directory, until the process receives SIGINT or SIGTERM. Writes the URL first.
@@ -95,9 +97,8 @@ struct board_command_options {
 struct plot_options {
   std::vector<std::string> targets;    ///< Directories of event files, or event files. Each of them is a run.
   std::vector<std::string> tags = {};  ///< Tags, or patterns of tags with `*`, `?` and `[...]`. Empty: all scalars.
-  std::string svg = {};                ///< The output file; empty: draw in the terminal.
-  int width = 0;                       ///< Columns (SVG: pixels); 0: the width of the terminal (SVG: 860).
-  int height = 0;                      ///< Lines of one chart (SVG: pixels); 0: 20, or 10 if there are several charts (SVG: 480).
+  int width = 0;                       ///< Columns; 0: the width of the terminal.
+  int height = 0;                      ///< Lines of one chart; 0: 20, or 10 if there are several charts.
   bool log_scale = false;              ///< Values of 0 and below are skipped, and counted.
   bool together = false;               ///< One chart for all tags; false: a chart for each tag.
   bool ascii = false;

@@ -53,7 +53,7 @@ void write_manual_page(const std::vector<described_command>& commands, std::ostr
          "\\fICOMMAND\\fR [\\fIOPTION\\fR]... [\\fITARGET\\fR]...\n"
          ".SH DESCRIPTION\n"
          "Reads the checkpoints (V2), event files and state files of stepwell and TensorFlow. Only \\fBprune \\-\\-yes\\fR changes a run "
-         "directory; \\fBplot \\-\\-svg\\fR and \\fBexport\\fR write only the files that you name.\n"
+         "directory; \\fBexport\\fR writes only the files that you name.\n"
          ".SH COMMANDS\n";
   for (const auto& command : commands) { write_command(out, command); }
   out << ".SH EXIT STATUS\n";

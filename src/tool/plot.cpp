@@ -2,7 +2,6 @@
 #include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/chart.hpp"
 #include "tool/event_stream.hpp"
@@ -176,7 +175,6 @@ bool matches_tag(const std::string& pattern, const std::string& tag) {
 exit_code plot(const plot_options& options, console& to) {
   to.ascii = to.ascii || options.ascii;
   step_axis steps;
-  const bool is_svg = !options.svg.empty();
   std::vector<std::pair<std::string, std::map<std::string, series, std::less<>>>> runs;
   tag_set scalars;
   tag_set drawn;
@@ -194,20 +192,10 @@ exit_code plot(const plot_options& options, console& to) {
   const bool is_several = made.charts.size() > 1;
   for (auto& one : made.charts) {
     one.origin = steps.origin();
-    one.width = options.width != 0 ? options.width : is_svg ? 860 : to.width;
-    one.height = options.height != 0 ? options.height : is_svg ? (is_several ? 300 : 480) : is_several ? 10 : 20;
+    one.width = options.width != 0 ? options.width : to.width;
+    one.height = options.height != 0 ? options.height : is_several ? 10 : 20;
   }
-  if (is_svg) {
-    value_or_throw(io::write_file_atomically(*to.files, options.svg, svg_of(made.charts)));
-    to.out << "wrote " << printable(to, options.svg) << '\n';
-    for (const auto& one : made.charts) {
-      for (const auto& line : one.lines) {
-        if (const auto missing = left_out_text(line); !missing.empty()) { to.out << "  " << printable(to, line.name()) << missing << '\n'; }
-      }
-    }
-  } else {
-    for (const auto& one : made.charts) { draw_in_terminal(one, to); }
-  }
+  for (const auto& one : made.charts) { draw_in_terminal(one, to); }
   for (const auto& message : made.left_out) { to.out << "  not drawn: " << printable(to, message) << '\n'; }
   return how;
 }

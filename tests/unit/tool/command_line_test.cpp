@@ -104,7 +104,7 @@ TEST_CASE("each shell gets a script that knows commands and options", "[tool][co
   for (const std::string shell : {"bash", "zsh", "fish"}) {
     const auto said = run_tool({"completion", shell});
     CHECK(said.how == exit_code::good);
-    for (const std::string word : {"inspect", "keep-every-n-hours", "follow", "svg"}) {
+    for (const std::string word : {"inspect", "keep-every-n-hours", "follow", "together"}) {
       INFO(shell);
       CHECK(said.out.find(word) != std::string::npos);
     }

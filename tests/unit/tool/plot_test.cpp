@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/file_text.hpp"
 #include "support/temporary_directory.hpp"
 #include "tool_run.hpp"
 
@@ -90,9 +89,6 @@ TEST_CASE("--log leaves out values of 0 and below, and says how many", "[tool][p
   const auto said = run_tool({"plot", directory.path(), "--tag", "loss", "--log", "--ascii"});
   CHECK(said.how == exit_code::good);
   CHECK(said.out.find("3 points, and 2 of 0 or below left out (the axis is logarithmic)\n") != std::string::npos);
-  const auto picture = run_tool({"plot", directory.path(), "--tag", "loss", "--log", "--svg", directory / "loss.svg"});
-  CHECK(picture.how == exit_code::good);
-  CHECK(picture.out.find("loss, and 2 of 0 or below left out") != std::string::npos);
 }
 
 TEST_CASE("a tag that is not there is an error that names those that are", "[tool][plot]") {
@@ -101,20 +97,6 @@ TEST_CASE("a tag that is not there is an error that names those that are", "[too
   const auto said = run_tool({"plot", directory.path(), "--tag", "los"});
   CHECK(said.how == exit_code::unreadable);
   CHECK(said.err.find("tags with scalars: loss") != std::string::npos);
-}
-
-TEST_CASE("--svg writes a picture with a line a run and a legend", "[tool][plot]") {
-  const temporary_directory directory;
-  write_losses(directory / "one<&>", 1, 50);
-  write_losses(directory / "two", 1, 50, 2);
-  const auto file = directory / "loss.svg";
-  CHECK(run_tool({"plot", directory / "one<&>", directory / "two", "--tag", "loss", "--svg", file}).how == exit_code::good);
-  const auto picture = sw::test::file_text(file);
-  CHECK(picture.starts_with("<svg xmlns"));
-  CHECK(picture.ends_with("</svg>\n"));
-  CHECK(picture.find("one&lt;&amp;&gt;") != std::string::npos);
-  CHECK(picture.find("#0b6fb8") != std::string::npos);
-  CHECK(picture.find("#d95f02") != std::string::npos);
 }
 
 TEST_CASE("any number of points takes bounded memory, and no spike is lost", "[tool][plot]") {
@@ -232,11 +214,6 @@ TEST_CASE("several runs are lines in one picture, for each tag", "[tool][plot]")
   const auto together = run_tool({"plot", directory / "a", directory / "b", "--tag", "*/loss", "--together"});
   CHECK(count_of(together.out, " 10 points\n") == 4);
   CHECK(count_of(together.out, "  ** ") == 1);
-  const auto file = directory / "all.svg";
-  CHECK(run_tool({"plot", directory / "a", directory / "b", "--svg", file}).how == exit_code::good);
-  const auto picture = sw::test::file_text(file);
-  CHECK(count_of(picture, "<svg") == 4);  // three charts in one document
-  CHECK(count_of(picture, "</svg>") == 4);
 }
 
 TEST_CASE("plot --ascii prints only ASCII characters, also of names and in errors", "[tool][plot]") {
@@ -278,9 +255,6 @@ TEST_CASE("steps above 2^53 are drawn and named exactly", "[tool][plot]") {
   CHECK(said.out.find("at step 9007199254740997,") != std::string::npos);
   CHECK(said.out.find("\n9007199254740993 ") != std::string::npos);  // a tick
   CHECK(said.out.find(" 5 points") != std::string::npos);
-  const auto file = directory / "loss.svg";
-  CHECK(run_tool({"plot", directory.path(), "--svg", file}).how == exit_code::good);
-  CHECK(sw::test::file_text(file).find(">9007199254740995<") != std::string::npos);
   CHECK(tool::step_of(1e300, first) == std::numeric_limits<std::int64_t>::max());
   CHECK(tool::step_of(-9e18, std::numeric_limits<std::int64_t>::min()) == std::numeric_limits<std::int64_t>::min());
 }
@@ -292,17 +266,4 @@ TEST_CASE("a line without a value in the chosen steps is named", "[tool][plot]")
   const auto said = run_tool({"plot", directory / "a", directory / "b", "--from", "6"});
   CHECK(said.how == exit_code::good);
   CHECK(said.out.find("not drawn: " + (directory / "b") + ": no value in the chosen steps\n") != std::string::npos);
-}
-
-TEST_CASE("a picture replaces code points that are no characters of XML", "[tool][plot]") {
-  const temporary_directory directory;
-  {
-    sw::summary::writer writer(directory.path(), {.time = std::make_shared<sw::manual_clock>()});
-    for (const std::int64_t step : {1, 2}) { writer.add_scalar("loss\xef\xbf\xbe\xef\xbf\xbf\xef\xbf\xbc", 1, step); }
-    writer.close();
-  }
-  const auto file = directory / "loss.svg";
-  CHECK(run_tool({"plot", directory.path(), "--svg", file}).how == exit_code::good);
-  const auto picture = sw::test::file_text(file);
-  CHECK(picture.find("loss\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbc") != std::string::npos);
 }
