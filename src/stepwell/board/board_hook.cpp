@@ -217,11 +217,13 @@ struct session_board::state {
     std::int64_t saves;
     std::int64_t failed;
     std::int64_t skipped;
+    std::int64_t in_flight;
     std::int64_t step;
   };
   save_counts at_last_look{};
-  std::map<std::uint64_t, save_counts> requested;  // of pending checkpoints: the counts of the look before the request
-  std::map<std::uint64_t, run_metadata> tracing;   // of pending traces
+  std::map<std::uint64_t, save_counts>
+      requested;  // of pending checkpoints: the counts of the look before the request, and the first step after it
+  std::map<std::uint64_t, run_metadata> tracing;  // of pending traces
   std::unique_ptr<log_listener> listener;
   std::unique_ptr<running_server> server;  // last: its thread uses the other members
 
@@ -250,12 +252,16 @@ struct session_board::state {
   }
 
   [[nodiscard]] save_counts counts() const {
-    return {view.metrics.saves, view.metrics.saves_failed, view.metrics.saves_skipped, view.step};
+    const auto& m = view.metrics;
+    const auto in_flight = (m.under_way.writing_bytes > 0 ? 1 : 0) + (m.under_way.waiting_bytes > 0 ? 1 : 0);
+    return {m.saves, m.saves_failed, m.saves_skipped, in_flight, view.step};
   }
 
   void advance_checkpoint(action_record& action, std::int64_t step) {
     const auto now = counts();
-    const auto before = requested.try_emplace(action.id, at_last_look).first->second;
+    const auto [known, is_new] = requested.try_emplace(action.id, at_last_look);
+    if (is_new) { known->second.step = step; }  // the save may be made at the boundary after this step
+    const auto before = known->second;
     const auto finish = [&](std::string how, std::string text) {
       action.state = std::move(how);
       action.text = std::move(text);
@@ -266,10 +272,10 @@ struct session_board::state {
     if (now.skipped > before.skipped) { return finish("failed", "the save was skipped, because the disk is too slow"); }
     if (!view.metrics.under_way.empty()) {
       action.text = "saving";
-    } else if (now.saves > before.saves) {
+    } else if (now.saves > before.saves + before.in_flight) {
       finish("done", "the checkpoint is durable");
     } else if (step > before.step + 2) {
-      finish("done", "the state was saved already");
+      finish("done", now.saves > before.saves ? "the checkpoint is durable" : "the state was saved already");
     }
   }
 

@@ -195,6 +195,31 @@ TEST_CASE("a checkpoint that is saved between two looks of the board is durable"
   session.close();
 }
 
+TEST_CASE("a checkpoint that is requested long after the last look of the board is made, and not said to be saved already",
+          "[board][hook]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  auto options = rig.options();
+  options.save_checkpoint_steps = 1000;
+  auto board = each_step();
+  board.update_secs = 10;
+  auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(board));
+  const place at(session.hook<sw::board_hook<>>().url());
+  sw::test::run_until(session, 3);
+  sw::test::wait_for_saves(session);  // of the first checkpoint
+  rig.clock->advance(std::chrono::seconds(10));
+  sw::test::run_until(session, 9);
+  rig.clock->advance(std::chrono::seconds(10));
+  CHECK(post(at, "checkpoint").starts_with("HTTP/1.1 202 "));
+  sw::test::run_until(session, 10);  // the board looks before the save of this step
+  sw::test::wait_for_saves(session);
+  rig.clock->advance(std::chrono::seconds(10));
+  sw::test::run_until(session, 11);
+  CHECK(value(at.port, "/api/actions/1")["text"] == "the checkpoint is durable");
+  CHECK(rig.steps() == "0 10");
+  session.close();
+}
+
 TEST_CASE("a board shows the curves of its run and of the runs beside it, and marks a recovery", "[board][hook]") {
   const sw::test::log_capture log;
   session_rig rig;
