@@ -26,8 +26,6 @@
 namespace stepwell::tool {
 namespace {
 
-constexpr std::string_view index_suffix = ".index";
-
 /// The names of one directory.
 struct listing {
   std::vector<std::string> event_files;  ///< Paths.
@@ -93,7 +91,7 @@ void require_directory(const console& to, const std::string& path) {
 
 std::optional<std::string> checkpoint_prefix(const console& to, const std::string& path) {
   if (value_or_throw(to.files->exists(format::index_name(path)))) { return path; }
-  if (path.ends_with(index_suffix) && value_or_throw(to.files->exists(path))) { return path.substr(0, path.size() - index_suffix.size()); }
+  if (const auto prefix = format::prefix_of_index(path); prefix && value_or_throw(to.files->exists(path))) { return std::string(*prefix); }
   if (const auto data = stepwell::detail::parse_data_name(path)) {
     if (value_or_throw(to.files->exists(format::index_name(data->prefix)))) { return std::string(data->prefix); }
   }
@@ -104,9 +102,8 @@ std::optional<std::string> checkpoint_prefix(const console& to, const std::strin
 std::vector<std::string> indexes_in(const console& to, const std::string& directory) {
   std::vector<std::string> prefixes;
   for (const auto& name : value_or_throw(to.files->list(directory))) {
-    if (name.size() > index_suffix.size() && name.ends_with(index_suffix) && !io::is_temporary_name(name)) {
-      prefixes.push_back(io::join_path(directory, name.substr(0, name.size() - index_suffix.size())));
-    }
+    const auto prefix = format::prefix_of_index(name);
+    if (prefix && !prefix->empty() && !io::is_temporary_name(name)) { prefixes.push_back(io::join_path(directory, *prefix)); }
   }
   std::ranges::sort(prefixes, {}, [](const auto& prefix) { return std::pair(step_of_checkpoint(prefix).value_or(-1), prefix); });
   return prefixes;
@@ -172,7 +169,7 @@ checkpoint_sizes::sizes checkpoint_sizes::sizes_in(const std::string& directory)
   sizes found;
   for (const auto& name : value_or_throw(to_.files->list(directory))) {
     const auto data = stepwell::detail::parse_data_name(name);
-    const bool is_other = name.ends_with(index_suffix) || name.ends_with(".meta");
+    const bool is_other = format::prefix_of_index(name).has_value() || name.ends_with(".meta");
     if (!data && !is_other) { continue; }
     const auto checkpoint = data ? std::string(data->prefix) : name.substr(0, name.rfind('.'));
     if (const auto info = to_.files->stat(io::join_path(directory, name))) { found[checkpoint] += info->size; }

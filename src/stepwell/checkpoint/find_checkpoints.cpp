@@ -280,9 +280,8 @@ std::optional<std::string> latest_checkpoint(const std::string& directory, std::
 std::vector<std::string> list_checkpoints(const std::string& directory, std::string_view basename, std::shared_ptr<io::file_system> files) {
   std::vector<std::pair<std::int64_t, std::string>> found;
   for (const auto& name : detail::names_in(*or_real(std::move(files)), directory)) {
-    constexpr std::string_view suffix = ".index";
-    if (const auto step = detail::step_in_name(name, basename, suffix)) {
-      found.emplace_back(*step, io::join_path(directory, name.substr(0, name.size() - suffix.size())));
+    if (const auto step = detail::step_in_name(name, basename, format::index_suffix)) {
+      found.emplace_back(*step, io::join_path(directory, *format::prefix_of_index(name)));
     }
   }
   std::ranges::sort(found);

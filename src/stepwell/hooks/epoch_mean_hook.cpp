@@ -39,7 +39,7 @@ void epoch_means::end_epoch(const session_requests& session, std::int64_t step) 
 void epoch_means::publish(const session_requests& session) {
   publisher_.start(session.watched(), names_);
   std::vector<std::optional<double>> values;
-  for (const double mean : last_) { values.push_back(is_unset(mean) ? std::nullopt : std::optional(mean)); }
+  for (const double mean : last_) { values.push_back(if_set(mean)); }
   publisher_.publish(values, last_step_);
 }
 

@@ -133,7 +133,7 @@ public:
   /// Publishes the values in effect for readers on other threads.
   void publish_newest() {
     std::vector<std::optional<double>> newest;
-    for (const double value : board->values) { newest.push_back(is_unset(value) ? std::nullopt : std::optional(value)); }
+    for (const double value : board->values) { newest.push_back(if_set(value)); }
     publisher_.publish(newest, board->step);
   }
 

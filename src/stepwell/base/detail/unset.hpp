@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace stepwell::detail {
@@ -16,6 +17,11 @@ namespace stepwell::detail {
 inline constexpr double unset_number = std::bit_cast<double>(~std::uint64_t{0});
 
 [[nodiscard]] constexpr bool is_unset(double value) noexcept { return std::bit_cast<std::uint64_t>(value) == ~std::uint64_t{0}; }
+
+/// Returns the value. Empty if it is unset.
+[[nodiscard]] constexpr std::optional<double> if_set(double value) noexcept {
+  return is_unset(value) ? std::nullopt : std::optional(value);
+}
 
 /// Sets all bits of the elements of floating-point type in `bytes`.
 inline void mark_unset(std::span<std::byte> bytes) noexcept { std::ranges::fill(bytes, std::byte{0xFF}); }

@@ -4,6 +4,7 @@
 #include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
+#include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/detail/run_metadata.hpp"
 #include "stepwell/protocol/prometheus.hpp"
@@ -33,7 +34,6 @@ constexpr std::size_t most_histograms = 200;
 constexpr std::size_t usual_histograms = 50;
 constexpr std::int64_t most_traced_steps = 1000;
 constexpr std::int64_t usual_traced_steps = 10;
-constexpr std::string_view index_suffix = ".index";
 constexpr std::string_view text_plain = "text/plain; charset=utf-8";
 
 /// A request that cannot be answered. Caught by `answer_to`.
@@ -159,8 +159,9 @@ std::vector<checkpoint_entry> checkpoints_in(io::file_system& files, const std::
   const auto names = files.list(directory);
   if (!names) { return {}; }
   for (const auto& name : *names) {
-    if (!name.ends_with(index_suffix)) { continue; }
-    const auto prefix = name.substr(0, name.size() - index_suffix.size());
+    const auto named = format::prefix_of_index(name);
+    if (!named) { continue; }
+    const std::string prefix(*named);
     const auto step = step_of_checkpoint(prefix);
     const auto info = files.stat(io::join_path(directory, name));
     if (step && info) { found[prefix] = {prefix, *step, detail::wall_seconds(info->modified)}; }

@@ -133,7 +133,7 @@ bool is_own_temporary(std::string_view name, std::string_view basename) {
   const auto final_name = io::final_name_of_temporary(name);
   const auto data = parse_data_name(final_name);
   return final_name == state_file_name || final_name == format::ending_file_name ||
-         step_in_name(final_name, basename, ".index").has_value() || (data && is_ours(data->prefix, basename));
+         step_in_name(final_name, basename, format::index_suffix).has_value() || (data && is_ours(data->prefix, basename));
 }
 
 /// Returns the files of `names` that killed saves left: temporary files, and data files of `basename`-N whose index is missing or specifies
@@ -148,7 +148,7 @@ std::vector<std::string> find_leftovers(io::file_system& files, const std::strin
     if (parsed && is_ours(parsed->prefix, basename)) { data[parsed->prefix][parsed->shards].push_back(name); }
   }
   for (const auto& [prefix, by_shards] : data) {
-    const bool has_index = std::ranges::binary_search(names, fmt::format("{}.index", prefix));
+    const bool has_index = std::ranges::binary_search(names, format::index_name(prefix));
     if (has_index ? by_shards.size() == 1 : claimed.contains(prefix)) { continue; }
     const auto kept = has_index ? shards_in_index(files, io::join_path(directory, prefix)) : std::optional(std::int32_t{0});
     for (const auto& [shards, group] : by_shards) {
@@ -303,10 +303,9 @@ std::string checkpoint_directory::file_name_at(std::int64_t step) const {
 
 /// Returns the name of the checkpoint that `given` stands for, see `saver::pin`. Throws `not_found_error` if there is none.
 std::string checkpoint_directory::pinned_name(const std::string& given) const {
-  constexpr std::string_view index_suffix = ".index";
   std::string_view prefix = given;
   if (const auto data = parse_data_name(given)) { prefix = data->prefix; }
-  if (prefix.ends_with(index_suffix)) { prefix.remove_suffix(index_suffix.size()); }
+  prefix = format::prefix_of_index(prefix).value_or(prefix);
   const auto name = name_of(std::string(prefix));
   const auto list = listed();
   const bool is_listed = std::ranges::find(list, name, &listed_checkpoint::name) != list.end();

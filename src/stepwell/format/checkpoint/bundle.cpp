@@ -306,7 +306,7 @@ std::string slice_key(std::string_view name, const tensor_slice& slice) {
   return key;
 }
 
-std::string index_name(std::string_view prefix) { return fmt::format("{}.index", prefix); }
+std::string index_name(std::string_view prefix) { return fmt::format("{}{}", prefix, index_suffix); }
 
 std::string data_name(std::string_view prefix, std::int32_t shard, std::int32_t shards) {
   return fmt::format("{}.data-{:05}-of-{:05}", prefix, shard, shards);

@@ -8,6 +8,7 @@
 #include "stepwell/base/tensor.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,5 +75,14 @@ struct bundle_entry {
 /// Returns the name of the index file, "PREFIX.index", or of a data file, "PREFIX.data-00001-of-00002".
 [[nodiscard]] std::string index_name(std::string_view prefix);
 [[nodiscard]] std::string data_name(std::string_view prefix, std::int32_t shard, std::int32_t shards);
+
+/// The end of the name of an index file.
+inline constexpr std::string_view index_suffix = ".index";
+
+/// Returns the prefix of the checkpoint whose index file has this name or path. Empty if it is not the name of an index file.
+/// @lifetime Refers to `name`.
+[[nodiscard]] inline std::optional<std::string_view> prefix_of_index(std::string_view name) noexcept {
+  return name.ends_with(index_suffix) ? std::optional(name.substr(0, name.size() - index_suffix.size())) : std::nullopt;
+}
 
 }  // namespace stepwell::format

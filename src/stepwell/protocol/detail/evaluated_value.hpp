@@ -59,10 +59,7 @@ public:
   [[nodiscard]] const std::string& name() const noexcept { return board_->names[index_]; }
   /// Returns the newest result that has taken effect. Empty before the first result. If the metric was added to a run that is continued,
   /// the results of other metrics in its checkpoint do not count.
-  [[nodiscard]] std::optional<double> value() const noexcept {
-    const double newest = board_->values[index_];
-    return detail::is_unset(newest) ? std::nullopt : std::optional(newest);
-  }
+  [[nodiscard]] std::optional<double> value() const noexcept { return detail::if_set(board_->values[index_]); }
   /// Returns the step of the state to which `value()` belongs. -1 before the first result.
   [[nodiscard]] std::int64_t step() const noexcept { return board_->step; }
   /// Returns the number of results that have taken effect, including those of earlier runs of the program.
