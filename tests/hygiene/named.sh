@@ -31,25 +31,28 @@ complain() {
   local one
   while IFS= read -r one; do mistake "$1: $2 $one"; done
 }
-# missing_from LIST: prints the lines of the input that are neither in LIST nor in named.txt.
-missing_from() { sort -u | comm -23 - <({ printf '%s\n' "$1"; printf '%s\n' "$foreign"; } | sort -u); }
+# list NAME: keeps the lines of the input, and the words of named.txt, as the list NAME.
+lists=$(mktemp -d)
+trap 'rm -rf "$mistakes" "$lists"' EXIT
+list() { { cat; grep -v '^#' tests/hygiene/named.txt 2>/dev/null || true; } | sort -u >"$lists/$1"; }
+# missing_from NAME: prints the lines of the input that the list NAME lacks.
+missing_from() { sort -u | comm -23 - "$lists/$1"; }
 
-foreign=$(grep -v '^#' tests/hygiene/named.txt 2>/dev/null || true)
 code=$(everything)
-words=$(printf '%s\n' "$code" | grep -aoE '[A-Za-z_][A-Za-z0-9_]*' | sort -u || true)
-options=$(printf '%s\n' "$code" | grep -aoE -- '--[a-z][a-z0-9-]+' | sort -u || true)
-kinds=$(sed -n 's/^  \([a-z0-9]*\)) .*run_.*/\1/p' tests/run 2>/dev/null || true)
-presets=$(grep -oE '"name": "[a-z-]+"' CMakePresets.json 2>/dev/null | cut -d'"' -f4 || true)
-requests=$(sed -n 's/.*\badd_subcommand("\([a-z]*\)".*/\1/p; s/.*\badd("\([a-z]*\)", .*/\1/p' src/tool/*.cpp 2>/dev/null || true)
+{ printf '%s\n' "$code" | grep -aoE '[A-Za-z_][A-Za-z0-9_]*' || true; } | list words
+{ printf '%s\n' "$code" | grep -aoE -- '--[a-z][a-z0-9-]+' || true; } | list options
+{ sed -n 's/^  \([a-z0-9]*\)) .*run_.*/\1/p' tests/run 2>/dev/null || true; } | list kinds
+{ grep -oE '"name": "[a-z-]+"' CMakePresets.json 2>/dev/null | cut -d'"' -f4 || true; } | list presets
+{ sed -n 's/.*\badd_subcommand("\([a-z]*\)".*/\1/p; s/.*\badd("\([a-z]*\)", .*/\1/p' src/tool/*.cpp 2>/dev/null || true; } | list requests
 
 while IFS= read -r page; do
-  inline_code "$page" | sed -E 's/"[^"]*"//g; s/[^ ]*\/[^ ]*//g' | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | grep _ | missing_from "$words"$'\n'"$(own_words "$page")" | complain "$page" "nothing is called" || true
-  commands "$page" | grep -oE -- '(^|[ [])--[a-z][a-z0-9-]+' | tr -d ' [' | missing_from "$options" | complain "$page" "nothing takes the option" || true
-  { grep -oE 'STEPWELL_[A-Z_]+' "$page" || true; } | missing_from "$words" | complain "$page" "nothing is called"
+  inline_code "$page" | sed -E 's/"[^"]*"//g; s/[^ ]*\/[^ ]*//g' | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | grep _ | missing_from words | comm -23 - <(own_words "$page" | sort -u) | complain "$page" "nothing is called" || true
+  commands "$page" | grep -oE -- '(^|[ [])--[a-z][a-z0-9-]+' | tr -d ' [' | missing_from options | complain "$page" "nothing takes the option" || true
+  { grep -oE 'STEPWELL_[A-Z_]+' "$page" || true; } | missing_from words | complain "$page" "nothing is called"
   { commands "$page" | grep -oE '(^|[ (])(src|tests|examples|docs|cmake|modules|conan)/[A-Za-z0-9_./-]+' || true; } | tr -d ' (' | sort -u |
     while IFS= read -r path; do [ -e "$path" ] || echo "$path"; done | complain "$page" "there is no"
-  { commands "$page" | grep -oE 'tests/run [a-z0-9]+' || true; } | cut -d' ' -f2 | missing_from "$kinds" | complain "$page" "tests/run has no"
-  { commands "$page" | grep -oE -- '--preset [a-z-]+' || true; } | cut -d' ' -f2 | missing_from "$presets" | complain "$page" "there is no preset"
-  { shell "$page" | grep -oE '(^|[$(] ?)stepwell [a-z]+' || true; } | sed 's/.* //' | missing_from "$requests" | complain "$page" "the program stepwell has no"
+  { commands "$page" | grep -oE 'tests/run [a-z0-9]+' || true; } | cut -d' ' -f2 | missing_from kinds | complain "$page" "tests/run has no"
+  { commands "$page" | grep -oE -- '--preset [a-z-]+' || true; } | cut -d' ' -f2 | missing_from presets | complain "$page" "there is no preset"
+  { shell "$page" | grep -oE '(^|[$(] ?)stepwell [a-z]+' || true; } | sed 's/.* //' | missing_from requests | complain "$page" "the program stepwell has no"
 done < <(pages)
 finish
