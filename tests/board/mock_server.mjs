@@ -130,6 +130,8 @@ export class Scalars {
       last_step: this.step.at(-1),
       min: fold((a, b) => a <= b) ?? null,
       max: fold((a, b) => a >= b) ?? null,
+      min_step: this.step[this.value.indexOf(fold((a, b) => a <= b))] ?? null,
+      max_step: this.step[this.value.indexOf(fold((a, b) => a >= b))] ?? null,
       last: Number.isFinite(last) ? last : Number.isNaN(last) ? 'nan' : last > 0 ? 'inf' : '-inf',
       non_finite: this.step.length - finite.length,
     };

@@ -68,7 +68,6 @@ inScene('the six questions are answered by the first screen', 'training', async 
   await loaded(tab);
   await tab.until(`document.querySelector('#runs-rows').innerText.includes('fastest')`);
   await tab.until(`document.querySelector('#state').innerText === 'Running'`);
-  const shown = await tab.evaluate('document.body.innerText');
   for (const answer of [
     /Running/,
     /Last checkpoint\s+\d+ (s|min \d\d s) ago/,
@@ -77,7 +76,7 @@ inScene('the six questions are answered by the first screen', 'training', async 
     /step 3,000[\s\S]*The loss was NaN at step 2,998/,
     /Time still to go\s+\d min \d\d s/,
   ])
-    assert.match(shown, answer);
+    await tab.until(`${answer}.test(document.body.innerText)`, 20);
   const bottom = await tab.evaluate(
     `Math.max(...['tiles', 'runs', 'marks'].map((id) => document.getElementById(id).getBoundingClientRect().bottom))`,
   );

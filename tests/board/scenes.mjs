@@ -208,6 +208,9 @@ export async function empty(port) {
   mock.session = {
     ...state,
     phase: 'starting',
+    epoch: null,
+    recoveries: 0,
+    checkpoints: { ...state.checkpoints, directory: 'runs/first', saves: 0, saves_skipped: 0, last_save_seconds: null },
     steps_per_second: null,
     remaining_seconds: null,
     step_time: null,
