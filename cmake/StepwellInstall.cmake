@@ -48,6 +48,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOC
 # The file for pkg-config. Its paths are relative to its own location, so that the installed tree can be moved. A static library
 # lists its dependencies for `pkg-config --static`. A shared library is already linked to them.
 set(STEPWELL_PC_CFLAGS -pthread)
+if(NOT STEPWELL_HAS_STOP_TOKEN)
+  string(APPEND STEPWELL_PC_CFLAGS " -D_LIBCPP_ENABLE_EXPERIMENTAL")
+endif()
 foreach(directory IN LISTS Boost_INCLUDE_DIRS)
   if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
     string(APPEND STEPWELL_PC_CFLAGS " -I${directory}")

@@ -17,9 +17,9 @@ namespace stepwell::tool {
 
 exit_code serve_board(const board_command_options& options, console& to) {
   sigset_t ends;
-  ::sigemptyset(&ends);
-  ::sigaddset(&ends, SIGINT);
-  ::sigaddset(&ends, SIGTERM);
+  sigemptyset(&ends);  // without `::`, because these are macros on macOS
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // also for the thread of the server
   const directory_board server({.port = options.port,
                                 .address = options.address,

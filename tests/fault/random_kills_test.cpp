@@ -5,7 +5,7 @@
 // exist, and the best checkpoint must be the best state at or below its step. Each step, and the end, must have the bits of a training
 // without faults.
 //
-// STEPWELL_KILLS sets the number of kills, STEPWELL_KILL_SEED selects them. STEPWELL_SWEEP_STRIDE=1 selects every file operation.
+// STEPWELL_KILLED_PROGRAM names another build of the program. STEPWELL_KILLS sets the number of kills, STEPWELL_KILL_SEED selects them. STEPWELL_SWEEP_STRIDE=1 selects every file operation.
 #include "support/bundle_oracle.hpp"
 #include "support/catch.hpp"
 #include "support/event_oracle.hpp"
@@ -94,15 +94,22 @@ output output_in(const std::string& path) {
 
 /// Runs train_and_be_killed. An exit code that does not mean success or an error of the library fails the test.
 output run(const std::string& directory, std::int64_t last_step, const fault_plan& plan) {
-  std::vector<std::string> words = {STEPWELL_TRAIN_AND_BE_KILLED,   directory, std::to_string(last_step),       plan.fault,
-                                    std::to_string(plan.operation), plan.word, std::to_string(plan.slow_events)};
+  const char* const named = std::getenv("STEPWELL_KILLED_PROGRAM");
+  const char* const program = named != nullptr ? named : STEPWELL_TRAIN_AND_BE_KILLED;
+  std::vector<std::string> words = {program,
+                                    directory,
+                                    std::to_string(last_step),
+                                    plan.fault,
+                                    std::to_string(plan.operation),
+                                    plan.word,
+                                    std::to_string(plan.slow_events)};
   const auto arguments = pointers_to(words);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, (directory + ".out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (directory + ".log").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   pid_t id = 0;
-  REQUIRE(posix_spawn(&id, STEPWELL_TRAIN_AND_BE_KILLED, &actions, nullptr, arguments.data(), environ) == 0);
+  REQUIRE(posix_spawn(&id, program, &actions, nullptr, arguments.data(), environ) == 0);
   posix_spawn_file_actions_destroy(&actions);
   if (plan.microseconds != 0) {
     ::usleep(static_cast<useconds_t>(plan.microseconds));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/snapshot.hpp"
 
+#include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/trace.hpp"
@@ -11,7 +12,6 @@
 #include "stepwell/io/pool.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -98,7 +98,7 @@ struct snapshot_pool::memory {
       capacity = 0;
       throw resource_exhausted_error(fmt::format("there is no memory for a snapshot of {} bytes", wanted));
     }
-    if (unit == huge_page) { static_cast<void>(::madvise(bytes.get(), capacity, MADV_HUGEPAGE)); }  // a hint; failure is harmless
+    if (unit == huge_page) { detail::platform::prefer_huge_pages({bytes.get(), capacity}); }
     if (held) { *held += capacity; }
   }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file system of this machine: files by pread, pwrite and fsync, reads and writes that bypass the cache (O_DIRECT), and locks (flock).
+// The file system of this machine: files by pread and pwrite, and locks by flock.
 #include "stepwell/base/detail/host_name.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
+#include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/detail/lock_content.hpp"
 #include "stepwell/io/detail/posix_file.hpp"
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
@@ -30,16 +30,7 @@
 namespace stepwell::io {
 namespace {
 
-/// Returns a second descriptor of the file of `cached`, whose reads or writes bypass the cache of the system. Returns -1 if the system or
-/// the file system lacks this.
-/// @param access O_RDONLY or O_WRONLY.
-int open_uncached([[maybe_unused]] int cached, [[maybe_unused]] int access) {
-#if defined(__linux__) && defined(O_DIRECT)
-  return ::open(fmt::format("/proc/self/fd/{}", cached).c_str(), access | O_DIRECT | O_CLOEXEC);
-#else
-  return -1;
-#endif
-}
+namespace platform = stepwell::detail::platform;
 
 /// A writer to a file whose descriptor another object owns. Complete pages bypass the cache of the system, which would otherwise copy the
 /// bytes and allocate memory for them without yielding the processor. Pages are written directly if their memory is page-aligned, and from
@@ -53,7 +44,7 @@ public:
   /// @param cached A descriptor that is open for writing. It must stay open during the lifetime of the writer.
   static std::unique_ptr<uncached_writer> open(int cached) noexcept {
     page_memory aligned(static_cast<std::byte*>(std::aligned_alloc(page_size, most_copied)), &std::free);
-    const int uncached = aligned ? open_uncached(cached, O_WRONLY) : -1;
+    const int uncached = aligned ? platform::open_uncached(cached, O_WRONLY) : -1;
     if (uncached < 0) { return nullptr; }
     auto* const made = new (std::nothrow) uncached_writer(cached, uncached, std::move(aligned));
     if (made == nullptr) { ::close(uncached); }
@@ -138,7 +129,7 @@ private:
     if (is_refused_) { return -1; }
     int known = uncached_;
     if (known != not_tried) { return known; }
-    const int made = open_uncached(cached, O_RDONLY);
+    const int made = platform::open_uncached(cached, O_RDONLY);
     if (uncached_.compare_exchange_strong(known, made)) { return made; }
     if (made >= 0) { ::close(made); }  // another thread was faster
     return known;
@@ -147,31 +138,6 @@ private:
   std::atomic<int> uncached_ = not_tried;
   std::atomic<bool> is_refused_ = false;
 };
-
-/// Returns true if most of the pages of a range of a file are in the cache of the system. Checks at most 16 of them. Returns true if the
-/// system does not report it.
-bool is_mostly_cached([[maybe_unused]] int descriptor, [[maybe_unused]] std::uint64_t offset, [[maybe_unused]] std::uint64_t size) {
-#ifdef __linux__
-  static const auto unit = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = offset / unit * unit;
-  const auto length = static_cast<std::size_t>(offset + size - begin);
-  if (size == 0) { return true; }
-  void* const mapped = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, descriptor, static_cast<off_t>(begin));  // never accessed
-  if (mapped == MAP_FAILED) { return true; }
-  const std::uint64_t pages = (length + unit - 1) / unit;
-  const auto samples = std::min<std::uint64_t>(pages, 16);
-  std::uint64_t missing = 0;
-  for (std::uint64_t i = 0; i < samples; ++i) {
-    unsigned char state = 1;
-    auto* const page = static_cast<char*>(mapped) + i * pages / samples * unit;
-    if (::mincore(page, static_cast<std::size_t>(unit), &state) == 0 && (state & 1) == 0) { ++missing; }
-  }
-  ::munmap(mapped, length);
-  return missing <= samples / 2;
-#else
-  return true;
-#endif
-}
 
 /// A file that owns a POSIX descriptor.
 class posix_file final : public file {
@@ -205,44 +171,25 @@ public:
                      [this](std::uint64_t at, std::span<std::byte> rest) { return from_disk_.read_some(descriptor_, at, rest); });
   }
 
-  bool is_cached(std::uint64_t offset, std::uint64_t size) noexcept override { return is_mostly_cached(descriptor_, offset, size); }
-
-  void start_reading(std::uint64_t offset, std::uint64_t size) noexcept override {
-#ifdef POSIX_FADV_WILLNEED
-    static_cast<void>(::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size), POSIX_FADV_WILLNEED));
-#else
-    static_cast<void>(offset), static_cast<void>(size);
-#endif
+  bool is_cached(std::uint64_t offset, std::uint64_t size) noexcept override {
+    return platform::is_mostly_cached(descriptor_, offset, size);
   }
 
-  std::uint64_t skip_hole([[maybe_unused]] std::uint64_t offset) noexcept override {
-#ifdef SEEK_DATA
-    const auto found = ::lseek(descriptor_, static_cast<off_t>(offset), SEEK_DATA);
-    if (found >= 0) { return static_cast<std::uint64_t>(found); }
-    struct ::stat about{};
-    const bool is_hole_to_the_end = errno == ENXIO && ::fstat(descriptor_, &about) == 0;
-    if (is_hole_to_the_end) { return std::max(offset, static_cast<std::uint64_t>(about.st_size)); }
-#endif
-    return offset;
-  }
+  void start_reading(std::uint64_t offset, std::uint64_t size) noexcept override { platform::start_reading(descriptor_, offset, size); }
+
+  std::uint64_t skip_hole(std::uint64_t offset) noexcept override { return platform::skip_hole(descriptor_, offset); }
 
   result<void> sync() override {
     const std::lock_guard lock(sync_mutex_);
     if (sync_failure_) { return *sync_failure_; }
-    if (retry_on_signal([&] { return ::fsync(descriptor_); }) < 0) {
+    if (retry_on_signal([&] { return platform::sync_to_disk(descriptor_); }) < 0) {
       sync_failure_ = status_from_errno(errno, "could not sync it to the disk (fsync), written data may be lost", path());
       return *sync_failure_;
     }
     return {};
   }
 
-  void start_writeback(std::uint64_t offset, std::uint64_t size) noexcept override {
-#ifdef SYNC_FILE_RANGE_WRITE
-    static_cast<void>(::sync_file_range(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(size), SYNC_FILE_RANGE_WRITE));
-#else
-    static_cast<void>(offset), static_cast<void>(size);
-#endif
-  }
+  void start_writeback(std::uint64_t offset, std::uint64_t size) noexcept override { platform::start_writeback(descriptor_, offset, size); }
 
   void bypass_cache() noexcept override {
     if (!past_cache_) { past_cache_ = uncached_writer::open(descriptor_); }
@@ -452,7 +399,7 @@ public:
   result<void> sync_directory(const std::string& directory) override {
     const int descriptor = retry_on_signal([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (descriptor < 0) { return status_from_errno(errno, "could not open this directory to sync it", directory); }
-    const int synced = retry_on_signal([&] { return ::fsync(descriptor); });
+    const int synced = retry_on_signal([&] { return platform::sync_to_disk(descriptor); });
     const int reason = errno;
     ::close(descriptor);
     // Some file systems do not support the sync of a directory and return EINVAL. Their names are durable without it, or cannot be made
@@ -502,9 +449,10 @@ public:
   result<file_info> stat(const std::string& path) override {
     struct ::stat about{};
     if (::stat(path.c_str(), &about) < 0) { return status_from_errno(errno, "could not get its type and size (stat)", path); }
+    const auto changed = platform::modification_time(about);
     constexpr std::int64_t latest = std::chrono::floor<std::chrono::seconds>(std::chrono::nanoseconds::max()).count() - 1;
-    const std::chrono::seconds seconds(std::clamp<std::int64_t>(about.st_mtim.tv_sec, -latest, latest));  // file systems know later years
-    const auto since = seconds + std::chrono::nanoseconds(about.st_mtim.tv_nsec);
+    const std::chrono::seconds seconds(std::clamp<std::int64_t>(changed.tv_sec, -latest, latest));  // file systems know later years
+    const auto since = seconds + std::chrono::nanoseconds(changed.tv_nsec);
     return file_info{static_cast<std::uint64_t>(about.st_size),
                      clock::wall_time(std::chrono::duration_cast<clock::wall_time::duration>(since)), S_ISDIR(about.st_mode)};
   }
@@ -542,9 +490,7 @@ result<void> file_system::create_directory(const std::string& path) {
 
 result<bool> file_system::exists(const std::string& path) {
   const auto found = stat(path);
-  if (found || found.error().code == errc::invalid_argument) {
-    return true;
-  }  // a loop of links exists, and opening it says so  // a loop of links exists, and opening it says so
+  if (found || found.error().code == errc::invalid_argument) { return true; }  // a loop of links exists, and opening it says so
   if (found.error().code == errc::not_found) { return false; }
   return found.error();
 }

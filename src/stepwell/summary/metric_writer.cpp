@@ -2,6 +2,7 @@
 #include "stepwell/summary/metric_writer.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/read_double.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/format/detail/coding.hpp"
@@ -146,7 +147,7 @@ private:
                 .value = 0,
                 .text = {text + head.tag_size, head.text_size},
                 .is_start = head.text_size == 0};
-    std::from_chars(made.text.data(), made.text.data() + made.text.size(), made.value);
+    stepwell::detail::read_double(made.text.data(), made.text.data() + made.text.size(), made.value);
     return made;
   }
   template<class Action>

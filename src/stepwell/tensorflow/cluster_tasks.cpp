@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/tensorflow/detail/cluster_tasks.hpp"
 
+#include "stepwell/base/detail/platform.hpp"
+
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -14,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +24,8 @@
 
 namespace stepwell::tensorflow::detail {
 namespace {
+
+namespace platform = stepwell::detail::platform;
 
 using std::chrono::milliseconds;
 using steady = std::chrono::steady_clock;
@@ -57,7 +62,7 @@ public:
     char byte = 0;
     if (is_asked_) {
       is_answered_ = ::recv(socket_, &byte, 1, 0) > 0;
-    } else if (::send(socket_, preface.data(), preface.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(preface.size())) {
+    } else if (platform::send_without_signal(socket_, std::as_bytes(std::span(preface))) == static_cast<ssize_t>(preface.size())) {
       is_asked_ = true;
       return;
     }
@@ -83,7 +88,7 @@ private:
     is_asked_ = false;
     while (socket_ < 0 && next_ != nullptr) {
       const auto& to = *std::exchange(next_, next_->ai_next);
-      socket_ = ::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      socket_ = platform::open_socket(to.ai_family, SOCK_STREAM, 0, false);
       if (socket_ >= 0 && ::connect(socket_, to.ai_addr, to.ai_addrlen) != 0 && errno != EINPROGRESS) { close(); }
     }
   }

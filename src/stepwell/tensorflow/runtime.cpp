@@ -36,7 +36,10 @@ constexpr const char* how_to_install =
     "install it with `python3 -m venv VENV && VENV/bin/pip install tensorflow-cpu`, and set STEPWELL_TENSORFLOW to "
     "VENV/lib/python3.*/site-packages/tensorflow, or activate the environment";
 
-// The sanitizers reject RTLD_DEEPBIND.
+// The sanitizers reject RTLD_DEEPBIND. The linker of macOS binds as deep without it.
+#ifndef RTLD_DEEPBIND
+#define RTLD_DEEPBIND 0
+#endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool binds_deep = false;
 #elif defined(__has_feature)

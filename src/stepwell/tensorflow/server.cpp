@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/tensorflow/server.hpp"
 
+#include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
 #include "stepwell/tensorflow/detail/cluster_tasks.hpp"
@@ -46,7 +47,7 @@ server::server(const server_options& options) {
 }
 
 std::string free_local_address() {
-  const int listening = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int listening = stepwell::detail::platform::open_socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/detail/bounded_call.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 
@@ -45,7 +46,7 @@ std::string address_towards(const std::string& host, int port) {
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
   for (const auto* one = found; one != nullptr; one = one->ai_next) {
-    const int socket = ::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
+    const int socket = stepwell::detail::platform::open_socket(one->ai_family, one->ai_socktype, one->ai_protocol);
     if (socket < 0) { continue; }
     sockaddr_storage self{};
     socklen_t length = sizeof self;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/detail/board_service.hpp"
 
+#include "stepwell/base/detail/read_double.hpp"
 #include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
@@ -77,8 +78,13 @@ answer good(const json& value) { return {200, text_of(value)}; }
 template<class Number>
 Number parse(std::string_view name, std::string_view text) {
   Number made{};
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), made);
-  bool is_good = failure == std::errc() && end == text.data() + text.size();
+  std::from_chars_result read{};
+  if constexpr (std::is_floating_point_v<Number>) {
+    read = stepwell::detail::read_double(text.data(), text.data() + text.size(), made);
+  } else {
+    read = std::from_chars(text.data(), text.data() + text.size(), made);
+  }
+  bool is_good = read.ec == std::errc() && read.ptr == text.data() + text.size();
   if constexpr (std::is_floating_point_v<Number>) { is_good = is_good && !std::isnan(made); }
   if (!is_good) { throw refused{400, "the parameter " + std::string(name) + " is not a number"}; }
   return made;

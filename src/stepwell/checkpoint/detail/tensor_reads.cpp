@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/detail/tensor_reads.hpp"
 
+#include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/io/pool.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -63,7 +63,7 @@ public:
     if (!huge_) {
       huge_.reset(static_cast<std::byte*>(std::aligned_alloc(huge_size, huge_size)));
       if (!huge_) { throw std::bad_alloc(); }
-      static_cast<void>(::madvise(huge_.get(), huge_size, MADV_HUGEPAGE));  // a hint; failure is harmless
+      platform::prefer_huge_pages({huge_.get(), huge_size});
     }
     return {huge_.get(), huge_size};
   }

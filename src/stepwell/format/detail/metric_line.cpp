@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/detail/metric_line.hpp"
 
+#include "stepwell/base/detail/read_double.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <charconv>
@@ -108,7 +110,7 @@ bool is_formula(std::string_view text) noexcept {
   double number = 0;
   const auto* const begin = text.data() + (text.front() == '+' ? 1 : 0);
   const auto* const end = text.data() + text.size();
-  return begin == end || std::from_chars(begin, end, number).ptr != end;
+  return begin == end || stepwell::detail::read_double(begin, end, number).ptr != end;
 }
 
 std::size_t csv_metric_bound(const metric_line& line) noexcept { return csv_overhead + 2 * line.tag.size() + line.value.size(); }

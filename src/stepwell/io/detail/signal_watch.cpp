@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/detail/signal_watch.hpp"
 
+#include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/io/detail/signal_receiver.hpp"
 
@@ -33,8 +34,8 @@ bool is_default(const disposition& one) noexcept { return (one.sa_flags & SA_SIG
 
 void unblock(int signal) noexcept {
   sigset_t one;
-  ::sigemptyset(&one);
-  ::sigaddset(&one, signal);
+  sigemptyset(&one);  // without `::`, because these are macros on macOS
+  sigaddset(&one, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
 }
 
@@ -205,9 +206,6 @@ signal_watch::~signal_watch() {
 
 bool signal_watch::wants(int signal) const noexcept { return std::ranges::find(signals_, signal) != signals_.end(); }
 
-std::string signal_name(int signal) {
-  if (const char* name = ::sigabbrev_np(signal)) { return std::string("SIG") + name; }
-  return "signal " + std::to_string(signal);
-}
+std::string signal_name(int signal) { return stepwell::detail::platform::signal_name(signal); }
 
 }  // namespace stepwell::io

@@ -5,33 +5,32 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/platform.hpp"
 
-#include <time.h>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace stepwell::summary {
 
 /// Returns the times of events, in seconds since 1970. The first event in each tick of the kernel (a few milliseconds) has the exact time,
-/// and later events of the same tick have the time of the first. With another clock than `system_clock()`, each event has the exact time.
+/// and later events of the same tick have the time of the first. Each event has the exact time with another clock than `system_clock()`, and
+/// on systems without a fast clock of ticks.
 /// @threads Any.
 class event_time {
 public:
   explicit event_time(std::shared_ptr<clock> time) : time_(std::move(time)), has_ticks_(time_ == system_clock()) {}
 
   [[nodiscard]] double now() {
-    if (!has_ticks_) { return read(); }
-    timespec tick{};
-    ::clock_gettime(CLOCK_REALTIME_COARSE, &tick);
-    const auto number = std::int64_t{tick.tv_sec} * 1'000'000'000 + tick.tv_nsec;
-    if (tick_.load(std::memory_order_acquire) == number) [[likely]] { return seconds_.load(std::memory_order_relaxed); }
+    const auto tick = has_ticks_ ? stepwell::detail::platform::clock_tick() : std::nullopt;
+    if (!tick) { return read(); }
+    if (tick_.load(std::memory_order_acquire) == *tick) [[likely]] { return seconds_.load(std::memory_order_relaxed); }
     const double seconds = read();
     seconds_.store(seconds, std::memory_order_relaxed);
-    tick_.store(number, std::memory_order_release);
+    tick_.store(*tick, std::memory_order_release);
     return seconds;
   }
 
