@@ -29,10 +29,13 @@ class StepwellConan(ConanFile):
         "with_eigen": [True, False],
         "with_xtensor": [True, False],
         "with_torch": [True, False],
+        "with_mpi": [True, False],
+        "with_board": [True, False],
         "with_tensorflow": [True, False],  # loads TensorFlow's library at run time; needs nothing of it to build
     }
     default_options = {"shared": False, "fPIC": True, "module": False, "tool": False, "with_eigen": False,
-                       "with_xtensor": False, "with_torch": False, "with_tensorflow": False}
+                       "with_xtensor": False, "with_torch": False, "with_mpi": False, "with_board": False,
+                       "with_tensorflow": False}
 
     def set_version(self):
         root = os.path.join(self.recipe_folder, os.pardir, "CMakeLists.txt")
@@ -72,6 +75,9 @@ class StepwellConan(ConanFile):
         if self.options.with_torch:
             self.requires("libtorch/[>=1.13 <3]", transitive_headers=True, transitive_libs=True)
 
+        if self.options.with_mpi:
+            self.requires("openmpi/[>=4.1 <6]")
+
     def build_requirements(self):
         self.tool_requires("cmake/[>=3.25 <5]")
         self.tool_requires("protobuf/<host_version>")
@@ -81,13 +87,12 @@ class StepwellConan(ConanFile):
 
     def validate(self):
         check_min_cppstd(self, 20)
-        if self.settings.os not in ("Linux", "FreeBSD"):
-            raise ConanInvalidConfiguration(
-                f"stepwell needs flock, pwrite and fsync of directories as Linux has them; {self.settings.os} is not supported yet")
+        if self.settings.os not in ("Linux", "FreeBSD", "Macos"):  # nobody has built it on FreeBSD or macOS yet
+            raise ConanInvalidConfiguration(f"stepwell needs a system with flock, pwrite and fsync of directories; {self.settings.os} is not supported")
         compiler, version = str(self.settings.compiler), Version(self.settings.compiler.version)
-        oldest = {"gcc": "12", "clang": "17"}.get(compiler)
+        oldest = {"gcc": "12", "clang": "17", "apple-clang": "16"}.get(compiler)
         if oldest is None or version < oldest:
-            raise ConanInvalidConfiguration(f"stepwell needs g++ 12 or clang 17, or newer; this is {compiler} {version}")
+            raise ConanInvalidConfiguration(f"stepwell needs g++ 12, clang 17, Apple clang 16, or newer; this is {compiler} {version}")
         if self.options.module and (compiler != "clang" or version < "19"):
             raise ConanInvalidConfiguration(
                 f"stepwell's module needs clang 19 or newer; this is {compiler} {version}. Set stepwell/*:module=False and include "
@@ -98,11 +103,14 @@ class StepwellConan(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["STEPWELL_BUILD_TESTS"] = False
         toolchain.cache_variables["STEPWELL_BUILD_EXAMPLES"] = False
+        toolchain.cache_variables["CMAKE_UNITY_BUILD"] = True
         toolchain.cache_variables["STEPWELL_BUILD_MODULE"] = bool(self.options.module)
         toolchain.cache_variables["STEPWELL_BUILD_TOOL"] = bool(self.options.tool)
         toolchain.cache_variables["STEPWELL_BUILD_EIGEN"] = bool(self.options.with_eigen)
         toolchain.cache_variables["STEPWELL_BUILD_XTENSOR"] = bool(self.options.with_xtensor)
         toolchain.cache_variables["STEPWELL_BUILD_TORCH"] = bool(self.options.with_torch)
+        toolchain.cache_variables["STEPWELL_BUILD_MPI"] = bool(self.options.with_mpi)
+        toolchain.cache_variables["STEPWELL_BUILD_BOARD"] = bool(self.options.with_board)
         toolchain.cache_variables["STEPWELL_BUILD_TENSORFLOW"] = bool(self.options.with_tensorflow)
         toolchain.generate()
 
