@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Failures as values (`status`, `result`) and as exceptions, one type for each `errc` except `truncated`. The layers `base`, `format` and
-// `io` return failures of data and disks as values, and throw for wrong arguments. `checkpoint` and higher layers throw.
+// Failures as values (`status`, `result`) and as exceptions. Each `errc` except `truncated` has its own exception type. The layers `base`,
+// `format` and `io` return failures of data and disks as values, and throw for wrong arguments. `checkpoint` and higher layers throw.
 #pragma once
 
 #include <optional>
@@ -23,10 +23,10 @@ enum class errc {
   not_found = 5,            ///< The file, tensor or name does not exist; check its spelling.
   already_exists = 6,       ///< The name must not exist yet; choose another name.
   permission_denied = 7,    ///< The system denies access; correct the permissions.
-  resource_exhausted = 8,   ///< Disk or memory is full; free some of it. stepwell never retries it.
+  resource_exhausted = 8,   ///< Disk or memory is full; free some space. stepwell never retries the operation.
   failed_precondition = 9,  ///< The operation is not possible in this state; first do the action that the message names.
   aborted = 10,             ///< The operation was aborted by a transient failure; a recovery retries the operation.
-  out_of_range = 11,        ///< The position is past the end. From a model's `step` or a source's `peek`: the end of the data.
+  out_of_range = 11,        ///< The position is past the end. A `step` or a `peek` throws it to signal the end of the data.
   unimplemented = 12,       ///< The operation is legal, but not supported.
   internal = 13,            ///< An invariant of stepwell is broken; report a bug.
   unavailable = 14,         ///< A resource cannot be reached now; a recovery retries the operation.
@@ -56,8 +56,8 @@ struct status {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// Returns the status for `errno_value`, with advice to the user. `tried` is the sentence part that names the failed operation on `place`,
-/// for example "could not open it for reading". ENOSPC and EDQUOT give `resource_exhausted`.
+/// Returns the status for `errno_value`, with advice to the user. `tried` describes the operation on `place` that failed, for example
+/// "could not open it for reading". ENOSPC and EDQUOT give `resource_exhausted`.
 [[nodiscard]] status status_from_errno(int errno_value, std::string_view tried, std::string place);
 
 }  // namespace stepwell
@@ -151,7 +151,8 @@ public:
   explicit error_of(status cause) : error(status(Code, std::move(cause.message), std::move(cause.place))) {}
 };
 
-/// The exception types. Each is a class, not another name of its base, so that the message about an uncaught exception names it.
+/// The exception types. Each type is a class and not an alias of `error_of`, so that the message about an uncaught exception shows a short
+/// name.
 struct cancelled_error final : error_of<errc::cancelled> {
   using error_of::error_of;
 };

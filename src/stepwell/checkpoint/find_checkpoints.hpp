@@ -29,9 +29,9 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
 /// Returns the number N if `prefix` is "anything-N". Otherwise returns nothing.
 [[nodiscard]] std::optional<std::int64_t> step_of_checkpoint(std::string_view prefix) noexcept;
 
-/// Returns the prefix of the newest checkpoint according to the state file, if the index of this checkpoint exists. Checks nothing else.
-/// Returns nothing if there is no state file. If the state file cannot be parsed or names a checkpoint without an index, logs a warning and
-/// returns nothing.
+/// Returns the prefix of the newest checkpoint according to the state file, if the index of this checkpoint exists. Reads neither the index
+/// nor the data. Returns nothing if there is no state file. If the state file cannot be parsed or names a checkpoint without an index, logs
+/// a warning and returns nothing.
 /// @errors `permission_denied_error` and other failures of the file system.
 /// @see    contract STATE-5
 [[nodiscard]] std::optional<std::string> latest_checkpoint(const std::string& directory, std::shared_ptr<io::file_system> files = nullptr);
@@ -42,14 +42,15 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
                                                         std::shared_ptr<io::file_system> files = nullptr);
 
 /// Returns the newest complete checkpoint, after a check of all its checksums. Returns nothing if the directory does not exist or contains
-/// no checkpoint. Candidates are tried in three groups, each from newest to oldest. The first group are checkpoints that the state file
-/// does not list and that are newer than the newest listed one: their process was killed before it wrote the state file. The second group
-/// are the listed checkpoints, the third the other unlisted ones. Unlisted checkpoints are ordered by their tensor `stepwell/save_number`.
-/// Checkpoints without this tensor (written by TensorFlow) are ordered by step. Each damaged checkpoint is skipped. A warning describes the
-/// damage, for the first 20 of them.
-/// @errors `data_loss_error` naming the candidates (at most 20) if there are candidates and all of them are damaged or missing, so that
-///   training never restarts silently from step zero. `resource_exhausted_error` instead if memory was short for at least one of them.
-///   `permission_denied_error` and other failures of the file system if the state file or an index cannot be read.
+/// no checkpoint. Candidates are tried in three groups, each from newest to oldest. The first group consists of unlisted checkpoints that
+/// are newer than all checkpoints in the state file: a process that is killed between a save and the update of the state file leaves them.
+/// The second group consists of the checkpoints in the state file. The third group consists of the other unlisted checkpoints. Unlisted
+/// checkpoints are ordered by their tensor `stepwell/save_number`. Checkpoints without this tensor (written by TensorFlow) are ordered by
+/// step. Damaged checkpoints are skipped. For each of the first 20, a warning describes the damage.
+/// @errors `data_loss_error` if there are candidates and all of them are damaged or missing, so that training never restarts silently from
+///   step zero. The message names at most 20 candidates. `resource_exhausted_error` if no candidate could be opened, and there was not
+///   enough memory for at least one. `permission_denied_error` and other failures of the file system if the state file or an index cannot
+///   be read.
 /// @cost   Reads every byte of each candidate tried, and the index of each unlisted checkpoint.
 [[nodiscard]] std::optional<checkpoint_reader> find_newest_whole(const std::string& directory,
                                                                  std::string_view basename = default_checkpoint_basename,
@@ -57,8 +58,8 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
 
 /// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files. The restore then verifies the
 /// checksums while it reads (unless `verify_first` is set), so each byte is read only once. If this restore fails, `search()->next_after`
-/// of the reader returns the next older checkpoint. If the restore succeeds, the caller calls `search()->accept`, which calls `on_accept`
-/// unless it is null. A session restores in this way.
+/// of the reader returns the next older checkpoint. If the restore succeeds, the caller must call `search()->accept`. `accept` calls
+/// `on_accept` unless it is null. Sessions use this function.
 /// @errors Like `find_newest_whole`.
 /// @cost   Reads the index of each candidate tried.
 [[nodiscard]] std::optional<checkpoint_reader> open_newest(const std::string& directory,
@@ -125,8 +126,8 @@ struct checkpoints_iterator_options {
 /// counts as a new checkpoint.
 /// @lifetime The returned prefix is valid until the next one is requested. The files of the checkpoint exist until the saver deletes them,
 ///   possibly soon.
-/// @errors   Like `wait_for_new_checkpoint`. Errors about options are thrown by this function, other errors during the iteration, which
-///   then ends.
+/// @errors Like `wait_for_new_checkpoint`. This function throws the errors about options. The iteration throws all other errors, and then
+///   ends.
 [[nodiscard]] generator<const std::string&> checkpoints_iterator(std::string checkpoint_dir, checkpoints_iterator_options options = {});
 
 }  // namespace stepwell

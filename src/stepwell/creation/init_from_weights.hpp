@@ -24,7 +24,7 @@ struct weight_names {
   std::string prefix = {};
   /// Each dot in the name of an array becomes a slash, as in the names of `libtorch::variables`.
   bool dots_to_slashes = true;
-  /// Pairs of the name of an array and the name of a variable, to which the rules above do not apply.
+  /// Explicit pairs: the name of an array, and the name of the variable that it fills. The other rules do not apply to these arrays.
   checkpoint_name_map pairs = {};
 };
 
@@ -33,12 +33,12 @@ struct weight_names {
 ///
 ///     scaffold<my_model> warm({.init_fn = init_from_safetensors("resnet.safetensors", {.prefix = "backbone/"})});
 ///
-/// The global step and variables of the session keep their values in any case.
+/// The global step and the session's own variables are never filled.
 /// @see `checkpoint_reader` for the formats.
 class init_from_weights {
 public:
-  /// Stores the arguments. Each call of this object opens the file, which may have any format of `checkpoint_reader`, or must have the
-  /// format `expected`.
+  /// Stores the arguments and does not open the file. Each call of this object opens the file. If `expected` is empty, the file may have
+  /// any format that `checkpoint_reader` reads. Otherwise it must have the format `expected`.
   /// @errors `invalid_argument_error` if `names.pairs` contains an empty name, or a name that is reserved for the session.
   explicit init_from_weights(const std::string& file, weight_names names = {}, init_from_checkpoint_options options = {},
                              std::optional<checkpoint_format> expected = std::nullopt);
@@ -50,8 +50,8 @@ public:
     detail::initialise_variables(subject, [this](const variable_list& variables) { apply(variables); });
   }
 
-  /// Fills `variables` from the file. Checks everything before it writes anything. Arrays that belong to no variable are in
-  /// `restore_report::unused`; those that `weight_names::prefix_in_file` selects are logged.
+  /// Fills `variables` from the file. Checks everything before it writes anything. Returns the arrays without a variable in
+  /// `restore_report::unused`. Logs a warning with those of them whose names begin with `weight_names::prefix_in_file`.
   /// @errors `not_found_error` if there is no such file, if a pair names an array that the file lacks, or if the file lacks the array of a
   ///   variable and `allow_missing` is false. `invalid_argument_error` if a dtype or a shape differs, if a pair names a variable that does
   ///   not exist, if two arrays have the name of one variable, or if the file has another format than expected. `unimplemented_error` if
@@ -77,8 +77,9 @@ private:
   return init_from_weights(file, std::move(names), std::move(options), checkpoint_format::npz);
 }
 
-/// Returns an `init_from_weights` for a state dictionary of PyTorch: `torch.save(model.state_dict(), FILE)`. Of nested dictionaries, the
-/// keys are joined with dots, so that the prefix in the file of `torch.save({"model": model.state_dict()}, FILE)` is "model.".
+/// Returns an `init_from_weights` for a state dictionary of PyTorch: `torch.save(model.state_dict(), FILE)`. The keys of nested
+/// dictionaries are joined with dots. For a file that `torch.save({"model": model.state_dict()}, FILE)` wrote, set `prefix_in_file` to
+/// "model.".
 [[nodiscard]] inline init_from_weights init_from_state_dict(const std::string& file, weight_names names = {},
                                                             init_from_checkpoint_options options = {}) {
   return init_from_weights(file, std::move(names), std::move(options), checkpoint_format::state_dict);

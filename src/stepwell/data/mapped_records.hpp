@@ -21,10 +21,9 @@ struct mapped_records_options {
   std::size_t header_size = 0;  ///< Number of bytes at the beginning of each file, before the first record.
 };
 
-/// The records of one or more files. The files are mapped into memory and not copied: the system reads the pages that are used, and can
-/// drop these pages again. The class is a `dataset`, so the functions for datasets accept it. `shuffled_batches(mapped_records({.paths =
-/// {"train.bin"}, .record_size = 785}), {.batch_size = 32})` returns a seekable source of batches in random order. `batches_in_order`, with
-/// the same arguments, returns a seekable source of batches in the order of the files. A batch is a list of spans, one for each record.
+/// The records of one or more files. The files are mapped into memory and not copied. The system reads a page when it is first used, and
+/// may release the page when memory is short. The class is a `dataset`: pass it to `shuffled_batches` for batches in random order, or to
+/// `batches_in_order` for batches in the order of the files. A batch is a vector of spans, one for each record.
 /// @lifetime Copies of this object share the mapping. A record is valid as long as one of the copies exists. The files must not become
 ///           shorter: if a process reads a mapped part that the file no longer has, the system ends the process (SIGBUS).
 /// @threads  Any number of threads may read.
@@ -45,8 +44,8 @@ public:
   [[nodiscard]] std::vector<record> batch(example_indices indices) const;
   void gather(example_indices indices, std::vector<record>& into) const;
 
-  /// Returns a text that identifies the data, for example "train.bin, 60000 records of 785 bytes". If there are several files, the text has
-  /// the name of the first file and the number of the other files.
+  /// Returns a text that identifies the data, for example "train.bin, 60000 records of 785 bytes". For several files, the text has only the
+  /// name of the first file, and the number of the others.
   [[nodiscard]] const std::string& fingerprint() const noexcept { return *fingerprint_; }
 
 private:

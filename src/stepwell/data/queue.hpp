@@ -26,8 +26,8 @@ namespace stepwell::data {
 ///
 /// `Store` holds the elements and determines their order. It has `push(T&&)`, `pop()`, `size()`, and `can_give(is_closed)`, which returns
 /// true if `pop` may be called.
-/// @lifetime All blocked calls must return before the queue is destroyed. `close(true)` ends the wait of blocked producers at once, and the
-///           wait of blocked consumers as soon as the queue is empty.
+/// @lifetime All blocked calls must return before the queue is destroyed. To end them, call `close(true)`: blocked producers throw at
+///           once, and blocked consumers return as soon as the queue is empty.
 /// @threads  Any number of threads. Only one loop at a time may call `peek` and `advance`.
 /// @cost     One lock for each element added or removed. Adding or removing an element wakes at most one blocked thread. `close`, and
 ///           removing the last element of a closed queue, may wake all blocked threads.
@@ -39,15 +39,15 @@ public:
   bounded_queue(const bounded_queue&) = delete;
   bounded_queue& operator=(const bounded_queue&) = delete;
 
-  /// Adds `value`. Blocks while the queue is full. A `fifo_queue` keeps the order of the elements that one producer adds.
+  /// Adds `value`. Blocks while the queue is full. In a `fifo_queue`, the elements of one producer keep their order.
   /// @errors `cancelled_error` if the queue is closed at the time of the call, or if `close(true)` ends the wait. In both cases, `value` is
   ///   unchanged.
   void enqueue(T&& value) {
     std::unique_lock lock(mutex_);
-    if (is_closed_) { refuse(" is closed"); }
+    if (is_closed_) { throw_cancelled(" is closed"); }
     if (is_full()) { wait_for_space(lock); }
     store_.push(std::move(value));
-    if (store_.can_give(is_closed_)) { elements_.notify_one(); }
+    if (store_.can_give(is_closed_)) { not_empty_.notify_one(); }
   }
   void enqueue(const T& value)
     requires std::copy_constructible<T>
@@ -57,7 +57,7 @@ public:
 
   /// Removes and returns one element. Blocks until an element can be removed. In a `shuffle_queue` that is not closed, at least
   /// `min_after_dequeue` elements stay in the queue.
-  /// @errors `out_of_range_error`, the end of the data, if the queue is closed and empty, and no producer is blocked.
+  /// @errors `out_of_range_error` at the end of the data: the queue is closed and empty, and no producer is blocked.
   /// @see    contract QR-5
   [[nodiscard]] T dequeue() {
     std::optional<T> taken;
@@ -71,22 +71,24 @@ public:
   /// Returns the current element of the loop, or null at the end of the data. The current element is no longer in the queue. If there is no
   /// current element yet, removes one from the queue, and blocks like `dequeue`.
   [[nodiscard]] const T* peek() {
-    if (!present_) { take_into(present_); }
-    return present_ ? std::addressof(*present_) : nullptr;
+    if (!current_) { take_into(current_); }
+    return current_ ? std::addressof(*current_) : nullptr;
   }
-  /// Drops the current element, so that the next `peek` returns another one. Blocks like `peek`.
+  /// Drops the current element, so that the next `peek` returns another element. If there is no current element, removes one from the queue
+  /// first, and may block like `peek`.
   void advance() {
-    if (peek() != nullptr) { present_.reset(); }
+    if (peek() != nullptr) { current_.reset(); }
   }
 
   /// Closes the queue for new elements. The elements that are in the queue can still be removed. If `cancel_pending_enqueues` is false,
-  /// producers that are blocked on a full queue stay blocked, and add their elements when there is space. If it is true, their calls throw
-  /// `cancelled_error`, even if the queue was closed before. Returns false if the queue was closed before.
+  /// blocked producers stay blocked, and add their elements when there is space. If it is true, the calls of blocked producers throw
+  /// `cancelled_error`. A second call with true therefore ends the wait of producers that the first call left blocked. Returns false if the
+  /// queue was closed before.
   bool close(bool cancel_pending_enqueues = false) {
     const std::lock_guard lock(mutex_);
-    if (cancel_pending_enqueues) { ++cancels_; }
-    space_.notify_all();
-    elements_.notify_all();
+    if (cancel_pending_enqueues) { ++cancel_count_; }
+    not_full_.notify_all();
+    not_empty_.notify_all();
     return !std::exchange(is_closed_, true);
   }
   /// Reverts a `close`: the queue accepts elements again. The elements that are already in the queue stay there.
@@ -118,41 +120,41 @@ private:
   static constexpr clock::time_point forever = clock::time_point::max();
 
   [[nodiscard]] bool is_full() const { return store_.size() >= capacity_; }
-  /// Returns true if the queue is closed and empty and no producer is blocked.
-  [[nodiscard]] bool is_over() const { return is_closed_ && store_.size() == 0 && pending_ == 0; }
+  /// Returns true at the end of the data: the queue is closed and empty, and no producer is blocked.
+  [[nodiscard]] bool is_over() const { return is_closed_ && store_.size() == 0 && blocked_producers_ == 0; }
 
-  [[noreturn]] void refuse(const char* why) const { throw cancelled_error("the queue \"" + name() + "\"" + why); }
+  [[noreturn]] void throw_cancelled(const char* why) const { throw cancelled_error("the queue \"" + name() + "\"" + why); }
 
   void wait_for_space(std::unique_lock<std::mutex>& lock) {
-    const auto cancels = cancels_;
-    ++pending_;
-    time_->wait_until(lock, space_, forever, [&] { return !is_full() || cancels != cancels_; });
-    --pending_;
-    if (cancels == cancels_) { return; }
-    if (is_over()) { elements_.notify_all(); }
-    refuse(" was closed: the enqueue operation was cancelled");
+    const auto count_before = cancel_count_;
+    ++blocked_producers_;
+    time_->wait_until(lock, not_full_, forever, [&] { return !is_full() || count_before != cancel_count_; });
+    --blocked_producers_;
+    if (count_before == cancel_count_) { return; }
+    if (is_over()) { not_empty_.notify_all(); }
+    throw_cancelled(" was closed: the enqueue operation was cancelled");
   }
 
   void take_into(std::optional<T>& taken) {
     std::unique_lock lock(mutex_);
-    time_->wait_until(lock, elements_, forever, [&] { return store_.can_give(is_closed_) || is_over(); });
+    time_->wait_until(lock, not_empty_, forever, [&] { return store_.can_give(is_closed_) || is_over(); });
     if (is_over()) { return; }
     taken.emplace(store_.pop());
-    space_.notify_one();
-    if (is_over()) { elements_.notify_all(); }
+    not_full_.notify_one();
+    if (is_over()) { not_empty_.notify_all(); }
   }
 
   const std::size_t capacity_;
   const std::string name_;
   const std::shared_ptr<clock> time_;
   mutable std::mutex mutex_;
-  std::condition_variable space_;     // producers wait here
-  std::condition_variable elements_;  // consumers wait here
+  std::condition_variable not_full_;   // producers wait here
+  std::condition_variable not_empty_;  // consumers wait here
   Store store_;
-  std::uint64_t cancels_ = 0;  // number of times pending enqueues were cancelled
-  std::size_t pending_ = 0;    // number of blocked producers
+  std::uint64_t cancel_count_ = 0;     // number of times pending enqueues were cancelled
+  std::size_t blocked_producers_ = 0;  // number of blocked producers
   bool is_closed_ = false;
-  std::optional<T> present_;  // current element of the loop; used without the lock
+  std::optional<T> current_;  // current element of the loop; used without the lock
 };
 
 namespace detail {

@@ -36,8 +36,8 @@ template<class Dataset>
 concept plain_list = std::ranges::random_access_range<const Dataset> && std::ranges::sized_range<const Dataset> &&
                      std::copyable<std::ranges::range_value_t<const Dataset>>;
 
-/// Returns the position at the end of `epochs` epochs of `size` examples. Returns the largest number if `epochs` is empty, or if the
-/// position would be larger than this number.
+/// Returns the position at the end of `epochs` epochs of `size` examples. Returns the largest number if `epochs` is empty or if the
+/// position exceeds this number.
 [[nodiscard]] constexpr std::uint64_t end_after(std::optional<std::uint64_t> epochs, std::uint64_t size) noexcept {
   std::uint64_t end = 0;
   return epochs && !__builtin_mul_overflow(*epochs, size, &end) ? end : std::numeric_limits<std::uint64_t>::max();
@@ -53,7 +53,8 @@ concept dataset = (detail::has_batch<std::remove_cvref_t<Dataset>> && requires(c
                     { examples.size() } -> std::convertible_to<std::uint64_t>;
                   }) || detail::plain_list<std::remove_cvref_t<Dataset>>;
 
-/// Returns a new batch of the examples `indices`. @errors Of a plain list: `resource_exhausted_error` if there is not enough memory.
+/// Returns a new batch of the examples `indices`. @errors `resource_exhausted_error` if `examples` is a plain list and there is not enough
+///   memory.
 template<dataset Dataset>
 [[nodiscard]] auto make_batch(const Dataset& examples, example_indices indices) {
   if constexpr (detail::has_batch<Dataset>) {
@@ -95,12 +96,13 @@ struct shuffle_options {
 /// epoch. A batch never contains examples of two epochs, so the last batch of an epoch may be smaller. With `drop_remainder`, a smaller
 /// batch is skipped.
 ///
-/// In the body of a loop, the current batch of the source is the batch of the next step. `if (batches.is_at_epoch_start()) { ... }`
-/// therefore executes the block after each complete epoch. In a hook, `context.epoch()` is the epoch of the batch of the current run.
+/// When the body of a loop runs, the source has already advanced: its current batch is the batch of the next step. In the body, `if
+/// (batches.is_at_epoch_start()) { ... }` therefore executes the block after each complete epoch. In a hook, `context.epoch()` is the epoch
+/// of the batch of the current run.
 ///
-/// The position is the number of examples consumed, including skipped ones, so a position stays valid if the batch size changes. With
-/// another seed, or another size of the dataset, the same position selects other examples. The fingerprint, a text that a session saves
-/// with the position and compares when it resumes, therefore contains the seed and the size.
+/// The position is the number of examples consumed, including skipped ones, so a position stays valid if the batch size changes. If the
+/// seed or the size of the dataset changes, the same position selects other examples. The fingerprint therefore contains the seed and the
+/// size. A session saves the fingerprint with the position, and compares it when it resumes.
 template<class Dataset>  // an lvalue reference, or the type of the dataset that is owned
 class shuffled_source {
 public:
@@ -113,10 +115,11 @@ public:
   }
 
   /// Returns the current batch, or null after the last epoch.
-  /// @cost The first call for a batch makes the batch, and takes a few hundred instructions for each example in addition.
+  /// @cost The first call for a batch makes the batch: one call of `make_batch` or `gather`, and a few hundred instructions for each
+  ///   example.
   [[nodiscard]] const batch* peek() {
     if (position_ >= end_) { return nullptr; }
-    if (!is_present_) { gather(); }
+    if (!is_present_) { make_current(); }
     is_present_ = true;
     return &*batch_;
   }
@@ -150,8 +153,8 @@ public:
   /// Returns the number of epochs after which the data ends. Empty: endless.
   [[nodiscard]] std::optional<std::uint64_t> epochs() const noexcept { return options_.epochs; }
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
-  /// Returns for example "1000 examples, seed 3", or "1000 examples, in order" without shuffling. If the dataset has a fingerprint, it
-  /// follows. The batch size and the number of epochs are not part of the fingerprint, so a resumed run may use others.
+  /// Returns for example "1000 examples, seed 3", or "1000 examples, in order" without shuffling. If the dataset has a `fingerprint()`, its
+  /// text is appended. The batch size and the number of epochs are not part of the fingerprint, so a resumed run may change them.
   [[nodiscard]] std::string fingerprint() const {
     auto text = std::to_string(size_) + " examples, " + (options_.shuffle ? "seed " + std::to_string(options_.seed) : "in order");
     if constexpr (requires { std::string_view(examples_.fingerprint()); }) { text.append(", ").append(examples_.fingerprint()); }
@@ -171,7 +174,7 @@ private:
 
   [[nodiscard]] std::uint64_t batch_length() const noexcept { return std::min(options_.batch_size, size_ - position_ % size_); }
 
-  void gather() {
+  void make_current() {
     const random_permutation order(size_, options_.seed, epoch());
     const auto first = position_ % size_;
     indices_.resize(static_cast<std::size_t>(batch_length()));
@@ -188,7 +191,7 @@ private:
   Dataset examples_;
   shuffle_options options_;
   std::uint64_t size_;
-  std::uint64_t end_ = 0;  // position after the last epoch
+  std::uint64_t end_ = 0;  // the position at the end of the last epoch
   std::uint64_t position_ = 0;
   std::vector<std::uint64_t> indices_;
   std::optional<batch> batch_;

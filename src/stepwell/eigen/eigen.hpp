@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adapter for Eigen: matrices and arrays as variables and as fetches, also for summaries and NaN checks. Link `stepwell::eigen`.
+// Adapter for Eigen. It allows matrices and arrays as variables, and as the values that hooks fetch, for example for summaries and NaN
+// checks. Link `stepwell::eigen`.
 //
 // Tensors in a checkpoint are row-major, as all readers of the format expect. An Eigen matrix is column-major by default. stepwell never
 // transposes implicitly. Declare a matrix `Eigen::RowMajor`, or pass it through `column_major_as_transposed`.
@@ -57,13 +58,13 @@ struct tensor_adapter<T> {
   static constexpr bool is_borrowed = !std::derived_from<T, Eigen::PlainObjectBase<T>>;
 
   /// Returns a view of the elements.
-  /// @errors `invalid_argument_error` if there are gaps between the elements: in a block that does not consist of whole rows, or in a Map
-  ///         with strides that leave gaps.
+  /// @errors `invalid_argument_error` if there are gaps between the elements. Examples: a block that does not consist of whole rows, or a
+  ///         Map whose strides leave gaps.
   static tensor_view view(const T& value) {
-    const auto all = elements(value);
+    const auto flat = elements(value);
     tensor_shape shape;
     copy_shape(value, shape);
-    return {all.dtype, std::move(shape), all.bytes};
+    return {flat.dtype, std::move(shape), flat.bytes};
   }
   /// Like `view`, without the shape. @errors Those of `view`.
   static elements_view elements(const T& value) {

@@ -31,9 +31,11 @@ namespace stepwell {
 struct group_options {
   /// The smallest number of processes with which training continues after a loss. 0: all processes; a lost process must be replaced.
   int min_size = 0;
-  /// Time for which a formation after a loss waits for the replacement of a lost process, if `min_size` processes are there.
+  /// After a loss, the group waits for a replacement of the lost process. After this time, it continues without a replacement if at least
+  /// `min_size` processes are present.
   seconds_value patience_secs = 30;
-  /// Number of parts of each batch for equal bits, see `parts_of`. 0: the batch is divided by the number of processes.
+  /// Number of fixed parts into which `parts_of` divides each batch. With `part_sums`, the results then have the same bits for each number
+  /// of processes up to `parts`. 0: one part for each process.
   int parts = 0;
 };
 
@@ -41,8 +43,10 @@ struct group_options {
 /// `training_options::group`.
 ///
 /// Rules for the step of a model in a group of several processes:
-/// * Each step calls `sum`. The first call of each step has the same type and number of elements in all steps and processes.
-/// * Before the first call, the step changes no variable: the session may discard the step there, because another process has ended.
+/// * Each step calls `sum`. The first sum of a step has a type and a number of elements. Both are the same in all steps and in all
+///   processes.
+/// * A step changes variables only after its first call of `sum`. If another process has ended the training, this call throws, and the
+///   session discards the step.
 /// * All processes call `sum` and `broadcast` equally often and in the same order.
 ///
 /// @threads The session's thread, except `rank`, `size`, `is_chief`, `generation` and `parts`, which any thread may call.
@@ -54,15 +58,15 @@ public:
   group(const group&) = delete;
   group& operator=(const group&) = delete;
 
-  /// Returns the position of this process among the processes that train now, from 0, and their number. After a loss without a replacement,
-  /// both may be smaller than those of the launcher.
+  /// `rank()` returns the index of this process among the processes that train now, from 0. `size()` returns the number of these processes.
+  /// After a loss without a replacement, both may be smaller than in the launcher.
   [[nodiscard]] int rank() const noexcept { return place_.load(std::memory_order_relaxed).rank; }
   [[nodiscard]] int size() const noexcept { return place_.load(std::memory_order_relaxed).size; }
   /// Returns true for the process that restores and saves the model: rank 0.
   [[nodiscard]] bool is_chief() const noexcept { return engine_->rank() == 0; }
   /// Returns the number of parts of a batch: the option `parts`, or `size()` if that option is 0.
   [[nodiscard]] int parts() const noexcept { return options_.parts > 0 ? options_.parts : size(); }
-  /// Returns the generation: a number that increases with each formation. 0 before the first one.
+  /// Returns the generation, a number that increases each time the group is formed. Returns 0 before the first formation.
   [[nodiscard]] std::int64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
   [[nodiscard]] const group_options& options() const noexcept { return options_; }
   /// Returns a text with the generation and the ranks of its processes: "generation 3 with the ranks 0, 1, 3 of 4, connected by MPI".
@@ -97,20 +101,20 @@ public:
     const auto elements = detail::elements_of(values);
     broadcast_bytes({const_cast<std::byte*>(elements.bytes.data()), elements.bytes.size()});
   }
-  /// Returns the metric of all processes: their metrics, merged in the order of the ranks. Not for the first sum of a step.
+  /// Returns the metrics of all processes, merged in the order of the ranks. In a step, call `sum` before `merged`.
   /// @errors Those of `sum`.
   template<metrics::streaming_metric Metric>
   [[nodiscard]] Metric merged(Metric mine) {
     if (size() == 1) { return mine; }
     const auto bytes = bytes_of_all(mine.variables());
     const auto each = bytes.size() / static_cast<std::size_t>(size());
-    std::optional<Metric> all;
+    std::optional<Metric> merged_metric;
     for (int other = 0; other < size(); ++other) {
-      Metric one = mine;
-      assign(one.variables(), std::span(bytes).subspan(static_cast<std::size_t>(other) * each, each));
-      all ? all->merge(one) : static_cast<void>(all.emplace(std::move(one)));
+      Metric other_metric = mine;
+      assign(other_metric.variables(), std::span(bytes).subspan(static_cast<std::size_t>(other) * each, each));
+      merged_metric ? merged_metric->merge(other_metric) : static_cast<void>(merged_metric.emplace(std::move(other_metric)));
     }
-    return *std::move(all);
+    return *std::move(merged_metric);
   }
   void sum_elements(dtype type, std::span<std::byte> elements);
   void broadcast_bytes(std::span<std::byte> bytes);
@@ -119,13 +123,13 @@ public:
 
   /// Functions of the session that the group calls.
   struct session_hooks {
-    /// Returns the global step before the step of the model that is running. Empty between two such steps: sums of hooks and of evaluations do
-    /// not take part in the vote.
+    /// Returns the global step before the running step of the model. Returns nothing if no step of the model runs, for example during a
+    /// hook or an evaluation. Only the first sum of a step of the model checks whether a process has ended the training.
     std::function<std::optional<std::int64_t>()> running_step;
     /// Called when the process `rank` has ended the training with `leave(cause)`.
     std::function<void(int rank, std::int64_t cause)> stop;
   };
-  /// How a formation waits.
+  /// Options of a formation: the clock, and the limits of the wait for the other processes.
   struct forming {
     std::shared_ptr<clock> time;
     std::stop_token stop;
@@ -141,8 +145,8 @@ public:
   void compare(std::string_view what, std::string_view text);
   /// Copies `bytes` of rank 0, with any size, to all other processes.
   void share(std::vector<std::byte>& bytes);
-  /// Ends the training of all processes at the same step: the others discard their current step. Does nothing if that was done already, or if
-  /// the group is not formed. `cause` is a number above zero that the other processes get as the reason.
+  /// Ends the training of all processes at the same step: the others discard their current step. Does nothing if a process has already
+  /// ended the training, or if the group is not formed. `cause` is a number above zero that the other processes get as the reason.
   /// @errors `unavailable_error` if a process is lost.
   void leave(std::int64_t cause);
   /// Ends the collective after a failure of this process. The other processes fail in their next operation.
@@ -179,7 +183,7 @@ private:
   std::atomic<std::int64_t> generation_ = 0;
   session_hooks session_;
   std::optional<std::int64_t> voted_step_;
-  payload payload_;  // that of the first sum of each step; invalid before the first one of this generation
+  payload payload_;  // type and size of the first sum of each step; invalid before the first sum of this generation
   bool has_ended_ = false;
   bool is_lost_ = false;  // a collective has ended with a failure
 };

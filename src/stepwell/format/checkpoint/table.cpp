@@ -83,7 +83,7 @@ result<void> table_writer::add(std::string_view key, std::string_view value) {
     return status(errc::invalid_argument, "the keys of a table must be unique and in ascending order", std::string(key));
   }
   if (key.size() + value.size() >= own_block_size) { flush_block(); }
-  if (!pending_.empty()) { index_.add(separator(*last_key_, key), std::exchange(pending_, {})); }
+  if (!unindexed_block_.empty()) { index_.add(separator(*last_key_, key), std::exchange(unindexed_block_, {})); }
   data_.add(key, value);
   last_key_ = key;
   if (data_.size_estimate() >= options_.block_size) { flush_block(); }
@@ -91,33 +91,33 @@ result<void> table_writer::add(std::string_view key, std::string_view value) {
 }
 
 void table_writer::flush_block() {
-  if (!data_.empty()) { pending_ = append_block(data_.finish()); }
+  if (!data_.empty()) { unindexed_block_ = append_block(data_.finish()); }
 }
 
 std::string table_writer::append_block(std::string contents) {
   std::string handle;
-  append_varint(handle, taken_ + file_.size());
+  append_varint(handle, taken_ + ready_.size());
   append_varint(handle, contents.size());
   contents.push_back('\0');  // not compressed; the checksum covers this byte
   const auto crc = kernel::crc32c(std::as_bytes(std::span(contents)));
-  file_.append(contents);
-  append_fixed(file_, kernel::crc32c_mask(crc));
+  ready_.append(contents);
+  append_fixed(ready_, kernel::crc32c_mask(crc));
   return handle;
 }
 
 std::string table_writer::take_ready() {
-  taken_ += file_.size();
-  return std::exchange(file_, {});
+  taken_ += ready_.size();
+  return std::exchange(ready_, {});
 }
 
 std::string table_writer::finish() {
   flush_block();
   auto footer = append_block(block_builder(1).finish());  // the metaindex block
-  if (!pending_.empty()) { index_.add(successor(*last_key_), std::exchange(pending_, {})); }
+  if (!unindexed_block_.empty()) { index_.add(successor(*last_key_), std::exchange(unindexed_block_, {})); }
   footer += append_block(index_.finish());
   footer.resize(handles_size);
   append_fixed(footer, table_magic);
-  return std::exchange(file_, {}).append(footer);
+  return std::exchange(ready_, {}).append(footer);
 }
 
 // --- Reading ---

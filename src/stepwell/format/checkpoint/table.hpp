@@ -18,8 +18,8 @@ namespace stepwell::format {
 
 /// The division of a table into blocks. With the defaults, the same entries give the same bytes as in TensorFlow.
 struct table_options {
-  std::size_t block_size = 262'144;   ///< Size in bytes from which a block is full.
-  std::size_t restart_interval = 16;  ///< Number of keys from one completely stored key to the next.
+  std::size_t block_size = 262'144;   ///< A block ends when it has at least this number of bytes.
+  std::size_t restart_interval = 16;  ///< Number of keys of which only the first is stored completely, without omitting a common prefix.
 };
 
 /// A writer that builds the bytes of a table. The blocks are not compressed.
@@ -31,9 +31,9 @@ public:
   [[nodiscard]] result<void> add(std::string_view key, std::string_view value);
 
   /// Returns the number of bytes that `take_ready` would return.
-  [[nodiscard]] std::size_t ready_bytes() const noexcept { return file_.size(); }
-  /// Removes and returns the bytes of the file that are complete and that were not returned before. With this function, a large table need
-  /// not be in memory as a whole.
+  [[nodiscard]] std::size_t ready_bytes() const noexcept { return ready_.size(); }
+  /// Removes and returns the bytes of the file that are complete and that were not returned before. Call it repeatedly to write a large
+  /// table without having the whole table in memory.
   [[nodiscard]] std::string take_ready();
 
   /// Returns the complete file, or its rest after `take_ready`. No entries can be added afterwards.
@@ -64,13 +64,13 @@ private:
 
   table_options options_;
   std::uint64_t taken_ = 0;  // bytes that `take_ready` has returned
-  std::string file_;         // the bytes of the file after those that were taken
+  std::string ready_;        // complete bytes that `take_ready` has not returned yet
   block_builder data_;
   block_builder index_;
   std::optional<std::string> last_key_;
-  // Handle of the last flushed block while the index has no entry for this block; otherwise empty. The key of the entry depends on the key
-  // that is added next.
-  std::string pending_;
+  // Handle of the last flushed block, if the index has no entry for this block yet; otherwise empty. The entry is added with the next key,
+  // because the key of the entry lies between the last key of the block and this next key.
+  std::string unindexed_block_;
 };
 
 /// A function that receives an entry of a table. If it returns an error, the visit ends. @lifetime Key and value are valid during the call.

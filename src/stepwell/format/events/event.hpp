@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of event files as plain values: TensorFlow's messages Event and Summary with their encoding, and hyperparameters.
-// Both styles of summaries are supported (see `summary_style`). In the style of TF1, each kind of value has its own type (`float`,
-// `histogram_value`, `image_value`, `audio_value`). In the style of TF2, each value is a tensor with plugin metadata.
-// Strings hold bytes. In strings that must be UTF-8 (tags, names, descriptions), the encoding functions replace invalid bytes by U+FFFD.
+// Plain types for the content of event files: TensorFlow's messages Event and Summary, and hyperparameters. Functions that encode and
+// decode an Event. Both styles of summaries are supported (see `summary_style`). In the style of TF1, each kind of value has its own type
+// (`float`, `histogram_value`, `image_value`, `audio_value`). In the style of TF2, each value is a tensor with plugin metadata. Strings
+// hold bytes. In strings that must be UTF-8 (tags, names, descriptions), the encoding functions replace invalid bytes by U+FFFD.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -30,7 +30,7 @@ enum class summary_style {
   tensor,  ///< TF2: tensors with plugin metadata.
 };
 
-/// The kind of a tensor, for viewers that do not have the plugin of its tag.
+/// The kind of a tensor. With it, viewers can read a tensor without the plugin of its tag.
 enum class data_class : std::int32_t { unknown = 0, scalar = 1, tensor = 2, blob_sequence = 3 };
 
 /// Metadata of a tag: the plugin (dashboard) that shows it, and its description. Viewers use the metadata of the first value of a tag.
@@ -59,7 +59,7 @@ struct audio_value {
   std::string content_type;  ///< MIME type, such as "audio/wav".
 };
 
-/// A TF1 histogram. `buckets[i]` counts the values below `bucket_limits[i]` that are not below the previous limit.
+/// A TF1 histogram. `buckets[i]` counts the values v with `bucket_limits[i - 1]` <= v < `bucket_limits[i]`.
 struct histogram_value {
   double min = 0;
   double max = 0;
@@ -99,7 +99,7 @@ enum class session_status : std::int32_t { unspecified = 0, start = 1, stop = 2,
 /// The version of the file format that the first record of each event file contains.
 inline constexpr std::string_view event_file_version = "brain.Event:2";
 
-/// The version of the file format, in the first record of a file.
+/// The value of the first event in a file: the version of the file format.
 struct file_version {
   std::string text;
 };
@@ -120,8 +120,8 @@ struct tagged_run_metadata {
   std::string run_metadata;
 };
 
-/// A change of a run's status. A second or later `start` in a directory makes viewers discard all events that were written before it and
-/// whose step is equal to or above the step of this `start`.
+/// A change of a run's status. If a directory already has a `start`, another `start` with the step N makes viewers discard earlier events:
+/// those with the step N or a later step.
 struct session_log {
   session_status status = session_status::unspecified;
   std::string checkpoint_path;
@@ -147,8 +147,9 @@ struct event {
 [[nodiscard]] std::string encode_event(const event& happened);
 
 /// Returns the event in a serialized Event message. Unknown fields are ignored.
-/// @errors `data_loss` if the bytes are not an Event, if the shape and the content of a tensor disagree (the error names the tag), or if all
-///         tensors in compact form (one stored value that stands for all elements) together need more than 8 MiB after they are expanded.
+/// @errors `data_loss` if the bytes are not an Event, or if the shape of a tensor does not match its content; the error then names the tag.
+///         A tensor in compact form stores one value for all elements. `data_loss` if all such tensors together need more than 8 MiB when
+///         expanded.
 /// @cost   Memory in proportion to the size of `bytes`, and at most 8 MiB for the repeated values of tensors.
 [[nodiscard]] result<event> decode_event(std::span<const std::byte> bytes);
 
