@@ -482,16 +482,20 @@ struct scaffold_traits<Model> {
 };
 
 namespace detail {
+/// A model that is given as an rvalue.
+template<class Model>
+concept is_rvalue_model = trainable_model<Model> && !std::is_reference_v<Model> && !raw_session<Model> && !session_creator<Model>;
+
 /// Replaces the type of an rvalue model and causes a compile error, because the model would be destroyed before its session. Some compilers
 /// instantiate this type before they check the condition of the deduction guide, so the type repeats this condition.
 template<class Model>
 struct rvalue_model {
-  static_assert(!trainable_model<Model>, "stepwell: the session refers to the model; an rvalue model would be destroyed before it");
+  static_assert(!is_rvalue_model<Model>, "stepwell: the session refers to the model; an rvalue model would be destroyed before it");
 };
 }  // namespace detail
 
 template<class Model, class... Hooks>
-  requires(trainable_model<Model> && !std::is_reference_v<Model> && !raw_session<Model> && !session_creator<Model>)
+  requires detail::is_rvalue_model<Model>
 monitored_session(Model&&, Hooks...) -> monitored_session<detail::rvalue_model<Model>, Hooks...>;
 
 }  // namespace stepwell

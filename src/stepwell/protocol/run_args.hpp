@@ -9,6 +9,7 @@
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/run_options.hpp"
 
+#include <cstdlib>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -19,6 +20,17 @@ namespace stepwell {
 namespace detail {
 /// The type of `run_args::options` if the options are omitted.
 struct no_run_options {};
+
+/// Returns the default value of a part of a request. A part without a default value is never omitted, because its type is deduced from it; but
+/// clang compiles this call as soon as a request is in a `std::optional`.
+template<class Part>
+constexpr Part omitted() {
+  if constexpr (std::is_default_constructible_v<Part>) {
+    return {};
+  } else {
+    std::abort();
+  }
+}
 }  // namespace detail
 
 /// The request of a hook for one run. Its parts are fetches, feeds and options: `run_args{.fetch = fetch(&result::loss), .feed =
@@ -29,9 +41,9 @@ struct no_run_options {};
 /// (tested: 19 and 21) then deduces the wrong type without a message. Write a copy instead: `.options = run_options(options_)`.
 template<class Fetch = fetch_pack<>, class Feed = feed_pack<>, class Options = detail::no_run_options>
 struct run_args {
-  Fetch fetch = {};
-  Feed feed = {};
-  Options options = {};
+  Fetch fetch = detail::omitted<Fetch>();
+  Feed feed = detail::omitted<Feed>();
+  Options options = detail::omitted<Options>();
 };
 
 namespace detail {
