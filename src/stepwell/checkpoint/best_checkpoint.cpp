@@ -21,12 +21,12 @@ std::optional<double> value_in(const checkpoint_reader& reader) {
 
 std::optional<scored_checkpoint> best_checkpoint(const std::string& directory, std::string_view name,
                                                  std::shared_ptr<io::file_system> files) {
-  auto found = open_newest(io::join_path(directory, name), default_checkpoint_basename, std::move(files));
-  while (found) {
+  auto reader = open_newest(io::join_path(directory, name), default_checkpoint_basename, std::move(files));
+  while (reader) {
     try {
-      if (const auto value = value_in(*found)) { return scored_checkpoint{found->prefix(), found->step().value_or(0), *value}; }
-      throw data_loss_error("this checkpoint has no metric; it was not saved by a best_checkpoint_hook", found->prefix());
-    } catch (const error& failure) { found = found->search()->next_after(*found, failure); }
+      if (const auto value = value_in(*reader)) { return scored_checkpoint{reader->prefix(), reader->step().value_or(0), *value}; }
+      throw data_loss_error("this checkpoint has no metric; it was not saved by a best_checkpoint_hook", reader->prefix());
+    } catch (const error& failure) { reader = reader->search()->next_after(*reader, failure); }
   }
   return std::nullopt;
 }

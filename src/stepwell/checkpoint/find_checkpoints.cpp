@@ -138,9 +138,9 @@ public:
     const auto until = options_.wait.timeout ? detail::time_after(time().now(), *options_.wait.timeout) : clock::time_point::max();
     while (!options_.cancel_token.stop_requested()) {
       const bool is_last = options_.wait.stop_token.stop_requested();  // read before the poll, which then sees all saves before the stop
-      if (auto found = look(is_last)) {
-        log_info("Found new checkpoint at " + *found);
-        return found;
+      if (auto prefix = look(is_last)) {
+        log_info("Found new checkpoint at " + *prefix);
+        return prefix;
       }
       if (is_last) { return std::nullopt; }
       const auto now = time().now();
@@ -250,12 +250,12 @@ private:
 generator<const std::string&> all_of(std::unique_ptr<checkpoint_follower> follower) {
   const auto& timeout_fn = follower->options().timeout_fn;
   for (;;) {
-    auto found = follower->wait_for_next();
-    while (!found && !follower->is_at_end() && timeout_fn && !timeout_fn()) { found = follower->wait_for_next(); }
-    if (!found && !follower->is_at_end() && !timeout_fn) { log_info("Timed-out waiting for a checkpoint."); }
-    if (!found) { co_return; }
+    auto prefix = follower->wait_for_next();
+    while (!prefix && !follower->is_at_end() && timeout_fn && !timeout_fn()) { prefix = follower->wait_for_next(); }
+    if (!prefix && !follower->is_at_end() && !timeout_fn) { log_info("Timed-out waiting for a checkpoint."); }
+    if (!prefix) { co_return; }
     const auto given_at = follower->time().now();
-    co_yield *found;
+    co_yield *prefix;
     follower->sleep_until(detail::time_after(given_at, follower->options().min_interval_secs));
   }
 }
@@ -278,15 +278,15 @@ std::optional<std::string> latest_checkpoint(const std::string& directory, std::
 }
 
 std::vector<std::string> list_checkpoints(const std::string& directory, std::string_view basename, std::shared_ptr<io::file_system> files) {
-  std::vector<std::pair<std::int64_t, std::string>> found;
+  std::vector<std::pair<std::int64_t, std::string>> by_step;
   for (const auto& name : detail::names_in(*or_real(std::move(files)), directory)) {
     if (const auto step = detail::step_in_name(name, basename, format::index_suffix)) {
-      found.emplace_back(*step, io::join_path(directory, *format::prefix_of_index(name)));
+      by_step.emplace_back(*step, io::join_path(directory, *format::prefix_of_index(name)));
     }
   }
-  std::ranges::sort(found);
+  std::ranges::sort(by_step);
   std::vector<std::string> prefixes;
-  for (auto& [step, prefix] : found) { prefixes.push_back(std::move(prefix)); }
+  for (auto& [step, prefix] : by_step) { prefixes.push_back(std::move(prefix)); }
   return prefixes;
 }
 
@@ -299,14 +299,14 @@ std::optional<checkpoint_reader> open_newest(const std::string& directory, std::
 
 std::optional<checkpoint_reader> find_newest_whole(const std::string& directory, std::string_view basename,
                                                    std::shared_ptr<io::file_system> files) {
-  auto found = open_newest(directory, basename, std::move(files));
-  while (found && !found->is_verified()) {
+  auto reader = open_newest(directory, basename, std::move(files));
+  while (reader && !reader->is_verified()) {
     try {
-      found->verify();
-    } catch (const error& failure) { found = found->search()->next_after(*found, failure); }
+      reader->verify();
+    } catch (const error& failure) { reader = reader->search()->next_after(*reader, failure); }
   }
-  if (found) { found->set_search(nullptr); }
-  return found;
+  if (reader) { reader->set_search(nullptr); }
+  return reader;
 }
 
 bool checkpoint_exists(const std::string& prefix, std::shared_ptr<io::file_system> files) {

@@ -73,15 +73,15 @@ bool is_read_in_place(const variable_ref& variable) noexcept { return variable.i
 /// Reads all variables, or only the optional ones, or only the others. Those in memory are read together. The values of variables that
 /// functions write are added to `passed`: a function is called once, when everything was read.
 template<class Select>
-void read_values(const matches<checkpoint_entry>& found, const checkpoint_reader& source, std::vector<passed_value>& passed,
+void read_values(const matches<checkpoint_entry>& pairs, const checkpoint_reader& source, std::vector<passed_value>& passed,
                  const Select& is_selected) {
   std::vector<read_target> targets;
-  targets.reserve(found.size());
-  for (const auto& [variable, entry] : found) {
+  targets.reserve(pairs.size());
+  for (const auto& [variable, entry] : pairs) {
     if (is_selected(*variable) && is_read_in_place(*variable)) { targets.push_back({entry, variable->writable_bytes()}); }
   }
   source.read_into(targets, helpers().get());
-  for (const auto& [variable, entry] : found) {
+  for (const auto& [variable, entry] : pairs) {
     if (!is_selected(*variable) || is_read_in_place(*variable)) { continue; }
     if (variable->has_accessors()) {
       passed.push_back({variable, source.read(entry->name)});
@@ -93,10 +93,10 @@ void read_values(const matches<checkpoint_entry>& found, const checkpoint_reader
 
 /// Reads the variables of each selection, one selection after the other, and then calls the functions of the user.
 template<class... Select>
-void read_in_turn(const matches<checkpoint_entry>& found, const checkpoint_reader& source, const Select&... selections) {
+void read_in_turn(const matches<checkpoint_entry>& pairs, const checkpoint_reader& source, const Select&... selections) {
   std::vector<passed_value> passed;
-  (read_values(found, source, passed, selections), ...);
-  for (const auto& one : passed) { one.pass(); }
+  (read_values(pairs, source, passed, selections), ...);
+  for (const auto& value : passed) { value.pass(); }
 }
 
 /// Calls `read`, and adds to its failure that variables were written.
@@ -112,10 +112,10 @@ void write_variables(function_ref<void()> read) {
 
 /// Reads each tensor once. First checks unused tensors, and those of optional variables, whose values must survive if an older
 /// checkpoint that lacks them is restored instead.
-void read_once(const matches<checkpoint_entry>& found, const checkpoint_reader& source) {
+void read_once(const matches<checkpoint_entry>& pairs, const checkpoint_reader& source) {
   const auto entries = source.entries();
   std::vector<bool> is_in_place(entries.size());
-  for (const auto& [variable, entry] : found) {
+  for (const auto& [variable, entry] : pairs) {
     if (!variable->is_optional()) { is_in_place[static_cast<std::size_t>(entry - entries.data())] = true; }
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -124,7 +124,7 @@ void read_once(const matches<checkpoint_entry>& found, const checkpoint_reader& 
   }
   write_variables([&] {
     read_in_turn(
-        found, source, [](const variable_ref& variable) { return !variable.is_optional(); },
+        pairs, source, [](const variable_ref& variable) { return !variable.is_optional(); },
         [](const variable_ref& variable) { return variable.is_optional(); });
   });
 }
@@ -142,9 +142,9 @@ public:
       if (const auto first = names.add(i)) { others.emplace_back(i, *first); }
     }
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      const auto found = names.find(entries[i].name);
-      if (!found) { continue; }
-      entries_[*found] = &entries[i];
+      const auto variable = names.find(entries[i].name);
+      if (!variable) { continue; }
+      entries_[*variable] = &entries[i];
       is_used_[i] = true;
     }
     for (const auto& [other, first] : others) { entries_[other] = entries_[first]; }
@@ -229,8 +229,8 @@ restore_report restore_entries(const variable_list& variables, std::span<const E
   check_names(options, variables, place);
   restore_report report;
   const matching<Entry> matched(variables, entries, options);
-  matches<Entry> found;
-  found.reserve(variables.size());
+  matches<Entry> pairs;
+  pairs.reserve(variables.size());
   report.restored.reserve(variables.size());
   name_list missing;
   std::string mismatches;
@@ -247,7 +247,7 @@ restore_report restore_entries(const variable_list& variables, std::span<const E
                                 describe(variable.dtype(), variable.shape()));
     } else {
       report.restored.push_back(variable.name());
-      found.push_back({&variable, theirs});
+      pairs.push_back({&variable, theirs});
     }
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -260,7 +260,7 @@ restore_report restore_entries(const variable_list& variables, std::span<const E
   if (is_missing || !mismatches.empty()) {
     throw_difference(is_missing ? missing.text("\nmissing from the checkpoint:") : "", mismatches, report.unused, place, is_file_of_arrays);
   }
-  write(found);
+  write(pairs);
   return report;
 }
 
@@ -269,17 +269,17 @@ restore_report restore_entries(const variable_list& variables, std::span<const E
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options) {
   const bool is_file_of_arrays = source.format() != checkpoint_format::tensorflow;
   return restore_entries(variables, source.entries(), source.prefix(), options, is_file_of_arrays,
-                         [&](const matches<checkpoint_entry>& found) {
-                           if (!source.is_verified() && !options.verify_first) { return read_once(found, source); }
+                         [&](const matches<checkpoint_entry>& pairs) {
+                           if (!source.is_verified() && !options.verify_first) { return read_once(pairs, source); }
                            if (!source.is_verified()) { source.verify(); }
-                           write_variables([&] { read_in_turn(found, source, [](const variable_ref&) { return true; }); });
+                           write_variables([&] { read_in_turn(pairs, source, [](const variable_ref&) { return true; }); });
                          });
 }
 
 restore_report restore(const variable_list& variables, const snapshot& source, const restore_options& options) {
-  return restore_entries(variables, source.entries(), "snapshot", options, false, [&](const matches<snapshot_entry>& found) {
+  return restore_entries(variables, source.entries(), "snapshot", options, false, [&](const matches<snapshot_entry>& pairs) {
     for (const bool has_accessors : {false, true}) {  // functions of the user are called when everything else is copied
-      for (const auto& [variable, entry] : found) {
+      for (const auto& [variable, entry] : pairs) {
         if (variable->has_accessors() == has_accessors) { copy_value(*entry, *variable); }
       }
     }

@@ -185,9 +185,9 @@ struct snapshot_pool::state {
   }
 
   [[nodiscard]] std::unique_ptr<memory> make() {
-    auto made = std::make_unique<memory>();
-    made->held = &held;
-    return made;
+    auto created = std::make_unique<memory>();
+    created->held = &held;
+    return created;
   }
 
   /// Decides at a capture whether buffers keep their memory.
@@ -207,7 +207,7 @@ struct snapshot_pool::state {
   std::optional<clock::time_point> last_capture;
   bool keeps = true;
   std::vector<std::unique_ptr<memory>> free;  // its capacity suffices for all buffers that are made
-  std::size_t made = 0;
+  std::size_t made_count = 0;
   std::size_t unmade;  // number of buffers that may still be made
   std::vector<std::function<void()>> wakers;
 
@@ -222,9 +222,9 @@ struct snapshot_pool::state {
   }
   /// Makes a buffer. @pre The mutex is held and `unmade` is not 0.
   void make_free() {
-    free.reserve(made + 1);
+    free.reserve(made_count + 1);
     free.push_back(make());
-    ++made;
+    ++made_count;
     --unmade;
   }
   /// Releases the memory of all free buffers.
@@ -235,7 +235,7 @@ struct snapshot_pool::state {
       lock.unlock();  // releasing may take long
       released.reset();
       lock.lock();
-      --made;
+      --made_count;
       ++unmade;
     }
   }
@@ -282,11 +282,11 @@ snapshot_pool::snapshot_pool(std::size_t bytes, std::size_t buffers) : state_(st
 }
 
 snapshot_pool snapshot_pool::on_demand(std::size_t buffers, std::shared_ptr<clock> time, clock::duration keep_for) {
-  auto made = std::make_shared<state>(buffers);
-  made->time = std::move(time);
-  made->keep_for = keep_for;
-  made->keeps = false;
-  return snapshot_pool(std::move(made));
+  auto pool_state = std::make_shared<state>(buffers);
+  pool_state->time = std::move(time);
+  pool_state->keep_for = keep_for;
+  pool_state->keeps = false;
+  return snapshot_pool(std::move(pool_state));
 }
 
 std::optional<snapshot_pool::buffer> snapshot_pool::try_acquire() {
@@ -301,12 +301,12 @@ snapshot_pool::buffer snapshot_pool::acquire() {
 }
 
 std::optional<snapshot_pool::buffer> snapshot_pool::acquire_until(clock& source, clock::time_point when, const std::stop_token& stop) {
-  std::optional<buffer> found;
+  std::optional<buffer> acquired;
   detail::wait_or_stop(source, state_->mutex, state_->returned, when, stop, [&] {
-    if (state_->has_free()) { found = buffer(state_, state_->take()); }
-    return found.has_value();
+    if (state_->has_free()) { acquired = buffer(state_, state_->take()); }
+    return acquired.has_value();
   });
-  return found;
+  return acquired;
 }
 
 void snapshot_pool::when_available(std::function<void()> wake) {
@@ -392,8 +392,8 @@ std::span<const snapshot_entry> snapshot::entries() const noexcept {
 
 const snapshot_entry* snapshot::find(std::string_view name) const noexcept {
   const auto all = entries();
-  const auto found = std::ranges::find(all, name, &snapshot_entry::name);
-  return found == all.end() ? nullptr : &*found;
+  const auto entry = std::ranges::find(all, name, &snapshot_entry::name);
+  return entry == all.end() ? nullptr : &*entry;
 }
 
 void snapshot::leave_pool() {

@@ -58,14 +58,14 @@ void check(const best_checkpoint_options& options) {
   check_saver_options(options.saver);
 }
 
-saver_options completed(saver_options given, int keep, const std::shared_ptr<clock>& time) {
-  given.basename = default_checkpoint_basename;
-  given.max_to_keep = keep;
-  given.max_staged_bytes = std::numeric_limits<std::size_t>::max();  // the only buffer, and the state of a failed save, which has left it
-  given.when_busy = when_busy::wait;
-  given.pool = std::make_shared<io::pool>(1);
-  if (!given.clock) { given.clock = time; }
-  return given;
+saver_options completed(saver_options options, int keep, const std::shared_ptr<clock>& time) {
+  options.basename = default_checkpoint_basename;
+  options.max_to_keep = keep;
+  options.max_staged_bytes = std::numeric_limits<std::size_t>::max();  // the only buffer, and the state of a failed save, which has left it
+  options.when_busy = when_busy::wait;
+  options.pool = std::make_shared<io::pool>(1);
+  if (!options.clock) { options.clock = time; }
+  return options;
 }
 
 /// References to the variables of a snapshot, with which it can be copied.
@@ -92,14 +92,14 @@ class best_saves {
 public:
   /// A best state. Each accepted state is better than the one before it; the first one has the number 1.
   struct numbered {
-    scored_checkpoint made;
+    scored_checkpoint checkpoint;
     std::uint64_t number;
   };
 
-  void accept(scored_checkpoint made) {
+  void accept(scored_checkpoint checkpoint) {
     const std::lock_guard lock(mutex_);
     unsaved_.reset();
-    in_flight_.push_back({std::move(made), ++count_});
+    in_flight_.push_back({std::move(checkpoint), ++count_});
   }
   /// Returns the number of the last state that was accepted.
   [[nodiscard]] std::uint64_t count() const {
@@ -108,18 +108,18 @@ public:
   }
   void note_durable(std::int64_t step) {
     const std::lock_guard lock(mutex_);
-    if (const auto found = find(step); found != in_flight_.end()) { in_flight_.erase(found); }
+    if (const auto save = find(step); save != in_flight_.end()) { in_flight_.erase(save); }
   }
   /// Keeps the state of a failed save, unless a better state has been accepted since.
   void note_failed(snapshot state) {
     const std::lock_guard lock(mutex_);
-    const auto found = find(state.step());
-    if (found == in_flight_.end()) { return; }
-    if (found->number == count_) {
+    const auto save = find(state.step());
+    if (save == in_flight_.end()) { return; }
+    if (save->number == count_) {
       state.leave_pool();
-      unsaved_.emplace(std::move(*found), std::move(state));
+      unsaved_.emplace(std::move(*save), std::move(state));
     }
-    in_flight_.erase(found);
+    in_flight_.erase(save);
   }
   /// Returns the kept state, whose save begins again. Empty if there is none.
   [[nodiscard]] std::optional<snapshot> take_unsaved() {
@@ -141,7 +141,7 @@ public:
 
 private:
   [[nodiscard]] std::vector<numbered>::iterator find(std::int64_t step) {
-    return std::ranges::find(in_flight_, step, [](const numbered& one) { return one.made.step; });
+    return std::ranges::find(in_flight_, step, [](const numbered& save) { return save.checkpoint.step; });
   }
 
   mutable std::mutex mutex_;
@@ -166,11 +166,11 @@ public:
           "best_checkpoint_hook: this session has no directory; give it a checkpoint_dir, or give the hook a directory. A worker has none: "
           "give the hook to the chief, see chief_only");
     }
-    auto how = completed(options_.saver, options_.keep, session.time());
-    if (!how.file_system && directory == session.directory()) { how.file_system = session.file_system(); }
+    auto saver_settings = completed(options_.saver, options_.keep, session.time());
+    if (!saver_settings.file_system && directory == session.directory()) { saver_settings.file_system = session.file_system(); }
     {
       const std::lock_guard lock(reported_mutex_);
-      saver_.emplace(io::join_path(directory, options_.name), std::move(how));
+      saver_.emplace(io::join_path(directory, options_.name), std::move(saver_settings));
       buffers_ = snapshot_pool::on_demand(1, saver_->options().clock);
     }
     best_ = best_checkpoint(directory, options_.name, saver_->options().file_system);
@@ -276,8 +276,8 @@ public:
       const auto unsaved = saves->unsaved();
       if (!unsaved || unsaved->number > known || warns) { return; }
       throw unavailable_error(fmt::format("this checkpoint is not committed, because the best state ({} = {} at step {}) is not saved",
-                                          what, number_text(unsaved->made.value), unsaved->made.step),
-                              unsaved->made.prefix);
+                                          what, number_text(unsaved->checkpoint.value), unsaved->checkpoint.step),
+                              unsaved->checkpoint.prefix);
     };
   }
 
@@ -294,7 +294,7 @@ public:
     }
     failures.attempt([&] { process_events(); });
     if (const auto unsaved = saves_->unsaved(); unsaved && is_closing_) {
-      failures.attempt([&] { throw unavailable_error(loss_text(unsaved->made)); });
+      failures.attempt([&] { throw unavailable_error(loss_text(unsaved->checkpoint)); });
     }
     failures.rethrow();
   }
@@ -361,15 +361,15 @@ private:
   }
 
   /// Displays and logs a new best value. Its checkpoint is not durable yet: at that time, the disk's speed would decide the lines of the log.
-  void announce(const scored_checkpoint& made) {
-    const auto value = fmt::format("{} {}", what_, number_text(made.value));
+  void announce(const scored_checkpoint& checkpoint) {
+    const auto value = fmt::format("{} {}", what_, number_text(checkpoint.value));
     signals_->show(options_.name, value);
-    log_.add(*session_, saver_->options().clock->now(), fmt::format("{}: {} at step {}", options_.name, value, made.step));
+    log_.add(*session_, saver_->options().clock->now(), fmt::format("{}: {} at step {}", options_.name, value, checkpoint.step));
   }
 
   /// Releases the directory for the next session, even if this object lives on.
   void close() {
-    if (const auto unsaved = saves_->unsaved(); unsaved && !is_closing_) { log_error(loss_text(unsaved->made)); }
+    if (const auto unsaved = saves_->unsaved(); unsaved && !is_closing_) { log_error(loss_text(unsaved->checkpoint)); }
     saver_->close();
     const std::lock_guard lock(reported_mutex_);
     saver_.reset();

@@ -125,7 +125,7 @@ struct field {
 
   [[nodiscard]] int columns() const {
     int sum = 0;
-    for (const auto& one : segments) { sum += columns_of(one.text); }
+    for (const auto& part : segments) { sum += columns_of(part.text); }
     return sum;
   }
 };
@@ -200,7 +200,7 @@ std::vector<field> steady_fields(const progress_state& state) {
 
 int columns_of(const std::vector<field>& fields) {
   int sum = 0;
-  for (const auto& one : fields) { sum += one.columns() + (sum == 0 ? 0 : gap_columns); }
+  for (const auto& next_field : fields) { sum += next_field.columns() + (sum == 0 ? 0 : gap_columns); }
   return sum;
 }
 
@@ -211,10 +211,10 @@ std::string painted(const segment& part, bool colours) {
   return std::string(code) + part.text + "\x1b[0m";
 }
 
-std::string terminal_line(const progress_state& state, const progress_style& how) {
-  const int most = std::max(how.columns - 1, 1);  // the last column stays empty: some terminals wrap after it
-  const int frame = how.unicode ? 0 : 2;          // brackets around the bar
-  const int for_notes = how.columns >= usual_columns ? note_columns : 0;
+std::string terminal_line(const progress_state& state, const progress_style& line_style) {
+  const int most = std::max(line_style.columns - 1, 1);  // the last column stays empty: some terminals wrap after it
+  const int frame = line_style.unicode ? 0 : 2;          // brackets around the bar
+  const int for_notes = line_style.columns >= usual_columns ? note_columns : 0;
   auto fields = steady_fields(state);
   int used = 0;
   const auto accept = [&](int columns, int limit) {
@@ -238,7 +238,7 @@ std::string terminal_line(const progress_state& state, const progress_style& how
   fields.resize(kept);
   if (has_bar) {
     const int free_columns = most - used - for_notes;
-    fields.insert(fields.begin(), bar_field(state, std::clamp(least_bar + free_columns / 3, least_bar, greatest_bar), how.unicode));
+    fields.insert(fields.begin(), bar_field(state, std::clamp(least_bar + free_columns / 3, least_bar, greatest_bar), line_style.unicode));
   }
   for (const auto& [name, text] : state.notes) {
     field note{least_important, {{detail::printable(name) + " " + padded(detail::printable(text), value_columns), style::faint}}};
@@ -247,10 +247,10 @@ std::string terminal_line(const progress_state& state, const progress_style& how
   }
   std::string line;
   int left = most;
-  for (const auto& one : fields) {
+  for (const auto& next_field : fields) {
     if (!line.empty()) { line += gap, left -= gap_columns; }
-    for (const auto& part : one.segments) {
-      line += painted({cut(part.text, left), part.look}, how.colours);
+    for (const auto& part : next_field.segments) {
+      line += painted({cut(part.text, left), part.look}, line_style.colours);
       left = std::max(0, left - columns_of(part.text));
     }
   }
@@ -269,8 +269,8 @@ std::string plain_line(const progress_state& state) {
   }
   add(fmt::format("step {}", state.step));
   if (state.last_step > 0) { line += fmt::format("/{}  {:3.0f}%", state.last_step, std::floor(100 * fraction_done(state))); }
-  for (const auto& one : state.values) {
-    if (one.value) { add(detail::printable(one.name) + " " + number_text(*one.value)); }
+  for (const auto& metric : state.values) {
+    if (metric.value) { add(detail::printable(metric.name) + " " + number_text(*metric.value)); }
   }
   if (state.steps_per_second > 0) {
     add(rate_text(state.steps_per_second) + " steps/s");
@@ -283,11 +283,11 @@ std::string plain_line(const progress_state& state) {
 }
 
 progress_style style_of(const progress_options& options) {
-  progress_style how;
-  how.is_terminal = options.is_terminal.value_or(is_terminal());
-  how.colours = options.colours.value_or(how.is_terminal && environment("NO_COLOR").empty());
-  how.unicode = options.unicode.value_or(has_utf8());
-  return how;
+  progress_style style;
+  style.is_terminal = options.is_terminal.value_or(is_terminal());
+  style.colours = options.colours.value_or(style.is_terminal && environment("NO_COLOR").empty());
+  style.unicode = options.unicode.value_or(has_utf8());
+  return style;
 }
 
 }  // namespace
@@ -306,8 +306,8 @@ std::string progress_summary(const progress_state& state, const run_ending& endi
   const auto add = [&](const std::string& name, const std::string& text) {
     line += fmt::format(", {} {}", detail::printable(name), detail::printable(text));
   };
-  for (const auto& one : state.values) {
-    if (one.value) { add(one.name, number_text(*one.value)); }
+  for (const auto& metric : state.values) {
+    if (metric.value) { add(metric.name, number_text(*metric.value)); }
   }
   for (const auto& [name, text] : state.notes) { add(name, text); }
   return line;
@@ -339,7 +339,7 @@ void progress_printer::start(const session_requests& session, std::int64_t step)
   state_.steps_per_second = 0;
   state_.epoch.reset();
   state_.has_ended = false;
-  for (auto& one : state_.values) { one.value.reset(); }  // after a recovery, the values of the failed run
+  for (auto& metric : state_.values) { metric.value.reset(); }  // after a recovery, the values of the failed run
   values_step_ = -1;
   epoch_line_.reset();
   timer_ = second_or_step_timer({.every_secs = (style_.is_terminal ? options_.bar_every : options_.line_every).duration()}, clock_);
@@ -348,7 +348,7 @@ void progress_printer::start(const session_requests& session, std::int64_t step)
 
 std::vector<std::string> progress_printer::names() const {
   std::vector<std::string> all;
-  for (const auto& one : state_.values) { all.push_back(one.name); }
+  for (const auto& metric : state_.values) { all.push_back(metric.name); }
   return all;
 }
 

@@ -60,8 +60,8 @@ std::vector<std::string> prefixes_of(io::file_system& files, const std::string& 
     auto prefix = resolve(files, directory, path);
     const auto [parent, is_new] = canonical.try_emplace(io::parent_directory(prefix));
     if (is_new) {
-      auto found = files.canonical(parent->first);
-      parent->second = found ? std::move(found).value() : parent->first;
+      auto canonical_parent = files.canonical(parent->first);
+      parent->second = canonical_parent ? std::move(canonical_parent).value() : parent->first;
     }
     if (known.insert(io::join_path(parent->second, io::base_name(prefix))).second) { newest_first.push_back(std::move(prefix)); }
   };
@@ -114,7 +114,8 @@ std::vector<ranked_checkpoint> ranked(const std::shared_ptr<io::file_system>& fi
     const auto step = step_of_checkpoint(prefix).value_or(0);
     all.push_back({std::move(prefix), step, number, number.value_or(highest)});
   }
-  std::ranges::sort(all, {}, [](const auto& one) { return std::tuple(one.rank, !one.number.has_value(), one.step); });
+  std::ranges::sort(all, {},
+                    [](const auto& checkpoint) { return std::tuple(checkpoint.rank, !checkpoint.number.has_value(), checkpoint.step); });
   return all;
 }
 
@@ -169,15 +170,15 @@ void sweep_leftovers(io::file_system& files, const std::string& directory, const
 
 }  // namespace
 
-std::shared_ptr<io::file_system> with_fence(std::shared_ptr<io::file_system> given, const std::string& directory, io::fence_use use) {
-  if (std::dynamic_pointer_cast<io::fenced_directory>(given)) { return given; }
-  return std::make_shared<io::fenced_directory>(directory, std::move(given), use);
+std::shared_ptr<io::file_system> with_fence(std::shared_ptr<io::file_system> files, const std::string& directory, io::fence_use use) {
+  if (std::dynamic_pointer_cast<io::fenced_directory>(files)) { return files; }
+  return std::make_shared<io::fenced_directory>(directory, std::move(files), use);
 }
 
 std::optional<clock::wall_time> modified_time(io::file_system& files, const std::string& path) {
-  const auto found = files.stat(path);
-  if (found) { return found->modified; }
-  if (found.error().code != errc::not_found) { throw_status(found.error()); }
+  const auto file_info = files.stat(path);
+  if (file_info) { return file_info->modified; }
+  if (file_info.error().code != errc::not_found) { throw_status(file_info.error()); }
   return std::nullopt;
 }
 
@@ -236,9 +237,9 @@ std::optional<state_file> read_state_file(io::file_system& files, const std::str
                 "; the checkpoints on disk are used instead");
     return std::nullopt;
   }
-  state_file made{.content = std::move(*content), .prefixes = {}};
-  made.prefixes = prefixes_of(files, directory, made.content);
-  return made;
+  state_file state{.content = std::move(*content), .prefixes = {}};
+  state.prefixes = prefixes_of(files, directory, state.content);
+  return state;
 }
 
 unlisted_checkpoints find_unlisted(const std::shared_ptr<io::file_system>& files, const std::string& directory, std::string_view basename,
@@ -248,19 +249,19 @@ unlisted_checkpoints find_unlisted(const std::shared_ptr<io::file_system>& files
     const std::set<std::string> listed(state->prefixes.begin(), state->prefixes.end());
     std::erase_if(prefixes, [&](const auto& prefix) { return listed.contains(prefix); });
   }
-  unlisted_checkpoints found;
-  if (prefixes.empty()) { return found; }
+  unlisted_checkpoints unlisted;
+  if (prefixes.empty()) { return unlisted; }
   const auto newest_number = state ? newest_save_number(files, state->prefixes) : std::nullopt;
   const auto newest_step = state ? step_of(files, state->prefixes.back()) : std::nullopt;
-  const auto is_newer = [&](const ranked_checkpoint& one) {
-    if (one.number && newest_number) { return *one.number > *newest_number; }
-    return newest_step ? one.step > *newest_step : one.number.has_value();
+  const auto is_newer = [&](const ranked_checkpoint& checkpoint) {
+    if (checkpoint.number && newest_number) { return *checkpoint.number > *newest_number; }
+    return newest_step ? checkpoint.step > *newest_step : checkpoint.number.has_value();
   };
-  for (auto& one : ranked(files, std::move(prefixes))) {
-    found.last_number = std::max(found.last_number, one.number.value_or(0));
-    (state && is_newer(one) ? found.newer : found.older).push_back(std::move(one.prefix));
+  for (auto& checkpoint : ranked(files, std::move(prefixes))) {
+    unlisted.last_number = std::max(unlisted.last_number, checkpoint.number.value_or(0));
+    (state && is_newer(checkpoint) ? unlisted.newer : unlisted.older).push_back(std::move(checkpoint.prefix));
   }
-  return found;
+  return unlisted;
 }
 
 retention_plan plan_retention(const std::vector<listed_checkpoint>& list, const saver_options& options, double last_preserved) {
@@ -301,10 +302,10 @@ std::string checkpoint_directory::file_name_at(std::int64_t step) const {
   return fmt::format("{}-{:0{}}", options_.basename, step, options_.pad_step_number ? 8 : 1);
 }
 
-/// Returns the name of the checkpoint that `given` stands for, see `saver::pin`. Throws `not_found_error` if there is none.
-std::string checkpoint_directory::pinned_name(const std::string& given) const {
-  std::string_view prefix = given;
-  if (const auto data = parse_data_name(given)) { prefix = data->prefix; }
+/// Returns the name of the checkpoint that `checkpoint` stands for, see `saver::pin`. Throws `not_found_error` if there is none.
+std::string checkpoint_directory::pinned_name(const std::string& checkpoint) const {
+  std::string_view prefix = checkpoint;
+  if (const auto data = parse_data_name(checkpoint)) { prefix = data->prefix; }
   prefix = format::prefix_of_index(prefix).value_or(prefix);
   const auto name = name_of(std::string(prefix));
   const auto list = listed();
@@ -312,14 +313,14 @@ std::string checkpoint_directory::pinned_name(const std::string& given) const {
   const bool is_inside = name.find('/') == std::string::npos;
   if (is_listed || (is_inside && value_or_throw(files_->exists(format::index_name(path_of(name)))))) { return name; }
   const auto existing = list_checkpoints(path_, options_.basename, files_);
-  const auto step = number_in<std::int64_t>(given);
-  if (const auto found = std::ranges::find(existing, step, step_of_checkpoint); step && found != existing.end()) {
-    return io::base_name(*found);
+  const auto step = number_in<std::int64_t>(checkpoint);
+  if (const auto match = std::ranges::find(existing, step, step_of_checkpoint); step && match != existing.end()) {
+    return io::base_name(*match);
   }
   const auto newest = !list.empty() ? list.back().step : existing.empty() ? -1 : step_of_checkpoint(existing.back()).value_or(-1);
   const auto later = is_inside ? step_in_name(name, options_.basename, "") : std::nullopt;
   if (lock_ && later.value_or(step.value_or(-1)) > newest) { return later ? name : file_name_at(*step); }
-  throw not_found_error(fmt::format("there is no checkpoint \"{}\" to pin; {}", given,
+  throw not_found_error(fmt::format("there is no checkpoint \"{}\" to pin; {}", checkpoint,
                                     existing.empty() ? fmt::format("there is no {}-STEP", options_.basename)
                                                      : fmt::format("the checkpoints are {} to {}", io::base_name(existing.front()),
                                                                    io::base_name(existing.back()))),
@@ -345,7 +346,7 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
   const auto unlisted = find_unlisted(files_, path_, options_.basename, state);  // killed saves finished the newer ones
   for (const auto& prefix : unlisted.newer) { retention_is_due_ = add(prefix, true) || retention_is_due_; }
   remove_older_duplicates();
-  for (const auto& given : options_.pinned) { pinned_.insert(pinned_name(given)); }
+  for (const auto& checkpoint : options_.pinned) { pinned_.insert(pinned_name(checkpoint)); }
   if (is_own) { sweep_leftovers(*files_, path_, leftovers_); }  // after all checks: an error changes no file
   last_save_number_ = std::max(unlisted.last_number, state ? newest_save_number(files_, state->prefixes).value_or(0) : 0);
   if (last_preserved_ == 0) { last_preserved_ = seconds_now(); }
@@ -416,11 +417,11 @@ bool checkpoint_directory::add(const std::string& prefix, bool verifies) {
   try {
     const checkpoint_reader reader(prefix, files_);
     if (verifies) { reader.verify(); }
-    listed_checkpoint made{.name = name_of(prefix), .step = step_of_checkpoint(prefix).value_or(0)};
-    made.is_ours = io::base_name(prefix) == made.name && reader.contains(own_version_name) && is_ours(made.name, options_.basename);
-    made.time = wall_seconds(value_or_throw(files_->stat(format::index_name(prefix))).modified);
+    listed_checkpoint entry{.name = name_of(prefix), .step = step_of_checkpoint(prefix).value_or(0)};
+    entry.is_ours = io::base_name(prefix) == entry.name && reader.contains(own_version_name) && is_ours(entry.name, options_.basename);
+    entry.time = wall_seconds(value_or_throw(files_->stat(format::index_name(prefix))).modified);
     const std::lock_guard lock(mutex_);
-    list_.push_back(std::move(made));
+    list_.push_back(std::move(entry));
     return true;
   } catch (const not_found_error&) {
     return false;  // deleted in the meantime, by retention or by another process
@@ -473,14 +474,14 @@ void checkpoint_directory::pin(const std::string& checkpoint) {
 }
 
 std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
-  const std::lock_guard one(one_at_a_time_);
+  const std::lock_guard exclusive(one_at_a_time_);
   auto newest = find_newest_whole(path_, options_.basename, files_);
   if (newest) { note_restored(*newest); }
   return newest;
 }
 
 std::optional<checkpoint_reader> checkpoint_directory::open_newest(std::shared_ptr<void> hold) {
-  const std::lock_guard one(one_at_a_time_);
+  const std::lock_guard exclusive(one_at_a_time_);
   return stepwell::open_newest(path_, options_.basename, files_, [this, hold = std::move(hold)](const checkpoint_reader& restored) {
     const std::lock_guard alone(one_at_a_time_);
     note_restored(restored);
@@ -519,7 +520,7 @@ void checkpoint_directory::list_at_start() noexcept {
 }
 
 saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::function<void()>& before_commit) {
-  const std::lock_guard one(one_at_a_time_);
+  const std::lock_guard exclusive(one_at_a_time_);
   const auto start = time_->now();
   const auto name = file_name_at(taken.step());
   trace_span span("save", "checkpoint");
@@ -601,7 +602,7 @@ retention_plan checkpoint_directory::plan() const {
 }
 
 void checkpoint_directory::tidy() noexcept {
-  const std::lock_guard one(one_at_a_time_);
+  const std::lock_guard exclusive(one_at_a_time_);
   const trace_span span("tidy", "checkpoint");
   retention_is_due_ = false;
   try {
@@ -612,7 +613,7 @@ void checkpoint_directory::tidy() noexcept {
 }
 
 void checkpoint_directory::prune() {
-  const std::lock_guard one(one_at_a_time_);
+  const std::lock_guard exclusive(one_at_a_time_);
   retain();
 }
 

@@ -28,9 +28,9 @@ namespace stepwell::detail {
 /// Name of the lock file of a directory.
 inline constexpr std::string_view lock_name = ".stepwell.lock";
 
-/// Returns `given` with a fence for `directory`. Returns `given` unchanged if it is already
+/// Returns `files` with a fence for `directory`. Returns `files` unchanged if it is already
 /// the file system of a fence. Null stands for the file system of this machine.
-[[nodiscard]] std::shared_ptr<io::file_system> with_fence(std::shared_ptr<io::file_system> given, const std::string& directory,
+[[nodiscard]] std::shared_ptr<io::file_system> with_fence(std::shared_ptr<io::file_system> files, const std::string& directory,
                                                           io::fence_use use = io::fence_use::if_not_lockable);
 
 /// Returns the modification time of a file, or nothing if it does not exist. Throws other failures.
@@ -160,7 +160,7 @@ private:
   [[nodiscard]] std::string path_of(std::string_view name) const;
   [[nodiscard]] std::string name_of(const std::string& prefix) const;
   [[nodiscard]] std::string file_name_at(std::int64_t step) const;
-  [[nodiscard]] std::string pinned_name(const std::string& given) const;
+  [[nodiscard]] std::string pinned_name(const std::string& checkpoint) const;
   [[nodiscard]] double seconds_now() const;
 
   void check_is_in_place() const;
