@@ -283,9 +283,9 @@ private:
     auto& gathered = made_.slices[position];
     gathered.reserve(slices.size());
     for (auto& slice : slices) {
-      const auto found = parts_.find(format::slice_key(entry.name, slice));
-      if (found == parts_.end()) { refuse("one of its slices is missing"); }
-      const auto& part = found->second;  // the size of a part that is itself partitioned is unchecked
+      const auto part_position = parts_.find(format::slice_key(entry.name, slice));
+      if (part_position == parts_.end()) { refuse("one of its slices is missing"); }
+      const auto& part = part_position->second;  // the size of a part that is itself partitioned is unchecked
       if (part.dtype != entry.dtype || part.shape != part_shape(slice, shape) || !part.slices.empty()) {
         refuse("one of its slices has the wrong type or shape");
       }
@@ -313,9 +313,9 @@ std::vector<data_file> open_data_files(io::file_system& files, const std::string
     if (!file && file.error().code == errc::not_found) {
       fail(errc::data_loss, "a data file of the checkpoint is missing", file.error().place);
     }
-    auto made = value_or_throw(std::move(file));
-    const auto size = value_or_throw(made->size());
-    opened.push_back({std::move(made), size});
+    auto opened_file = value_or_throw(std::move(file));
+    const auto size = value_or_throw(opened_file->size());
+    opened.push_back({std::move(opened_file), size});
   }
   return opened;
 }
@@ -484,8 +484,8 @@ struct checkpoint_reader::core {
 
   /// Returns the entry of this name, or null.
   [[nodiscard]] const checkpoint_entry* find(std::string_view name) const noexcept {
-    const auto found = std::ranges::lower_bound(index.entries, name, {}, &checkpoint_entry::name);
-    return found != index.entries.end() && found->name == name ? &*found : nullptr;
+    const auto entry = std::ranges::lower_bound(index.entries, name, {}, &checkpoint_entry::name);
+    return entry != index.entries.end() && entry->name == name ? &*entry : nullptr;
   }
   [[nodiscard]] const checkpoint_entry& entry_named(std::string_view name) const {
     const auto* entry = find(name);
@@ -661,18 +661,18 @@ struct checkpoint_reader::core {
   [[nodiscard]] tensor read_strings(const checkpoint_entry& entry) const {
     std::vector<std::byte> scratch(static_cast<std::size_t>(std::min<std::uint64_t>(read_size, entry.size_bytes)));
     check_tensor(entry, scratch);  // before memory is allocated for the strings
-    tensor made(dtype::string, entry.shape);
-    const auto into = made.strings();
+    tensor value(dtype::string, entry.shape);
+    const auto into = value.strings();
     if (!entry.is_partitioned) {
       std::ranges::move(decode_strings(entry, place_of(entry), into.size()), into.begin());
-      return made;
+      return value;
     }
     for (const auto& [slice, where] : slices_of(entry)) {
       const slice_positions positions(slice, entry.shape);
       std::uint64_t number = 0;
       for (auto& element : decode_strings(entry, where, count_in(slice, entry))) { into[positions.of(number++)] = std::move(element); }
     }
-    return made;
+    return value;
   }
 
   [[nodiscard]] generator<tensor_piece> pieces_of(const checkpoint_entry& entry, bool skips_holes) const {
@@ -782,9 +782,9 @@ tensor checkpoint_reader::read(std::string_view name) const {
   core_->check_readable(entry);
   return detail::with_memory(fmt::format("could not read tensor \"{}\"", name), core_->prefix, [&] {
     if (entry.dtype == dtype::string) { return core_->read_strings(entry); }
-    tensor made(entry.dtype, entry.shape);
-    core_->read_tensor(entry, made.bytes());
-    return made;
+    tensor value(entry.dtype, entry.shape);
+    core_->read_tensor(entry, value.bytes());
+    return value;
   });
 }
 

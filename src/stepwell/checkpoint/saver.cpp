@@ -87,17 +87,17 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
 
   std::mutex mutex;  // guards the members below, except the callbacks
   std::condition_variable changed;
-  std::deque<save_job> queue;       // queued jobs, oldest first
-  std::optional<save_job> current;  // the job being written or about to be written
-  std::size_t staged = 0;           // total `staged_size` of the snapshots that are held
-  std::uint64_t accepted = 0;       // number of all jobs that were queued
-  std::uint64_t ended = 0;          // number of those that were written, given up or replaced
+  std::deque<save_job> queue;                // queued jobs, oldest first
+  std::optional<save_job> current;           // the job being written or about to be written
+  std::size_t staged = 0;                    // total `staged_size` of the snapshots that are held
+  std::uint64_t accepted = 0;                // number of all jobs that were queued
+  std::uint64_t ended = 0;                   // number of those that were written, given up or replaced
   save_outcome next = save_outcome::queued;  // the outcome of the next save; `coalesced` if a queued snapshot was dropped for it
   detail::saver_state state;
   std::shared_ptr<void> hold;  // kept until the directory is released
   alarm retry;
   std::optional<clock::time_point> retry_at;  // the time of `retry`, while the current job waits for it
-  std::exception_ptr failure;  // the first undelivered failure
+  std::exception_ptr failure;                 // the first undelivered failure
   std::atomic<bool> has_failure = false;
   std::optional<saved_checkpoint> latest;
 
@@ -411,11 +411,11 @@ bool saver::busy() const {
 
 save_backlog saver::backlog() const {
   const std::lock_guard lock(core_->mutex);
-  save_backlog found;
+  save_backlog total;
   const auto& current = core_->current;
-  if (current && current->taken) { found = {current->taken->size_bytes(), options().clock->now() - current->begun, 0}; }
-  for (const auto& waiting : core_->queue) { found.waiting_bytes += waiting.taken->size_bytes(); }
-  return found;
+  if (current && current->taken) { total = {current->taken->size_bytes(), options().clock->now() - current->begun, 0}; }
+  for (const auto& waiting : core_->queue) { total.waiting_bytes += waiting.taken->size_bytes(); }
+  return total;
 }
 
 std::function<bool(clock::time_point, const std::stop_token&)> saver::waits_for_accepted() const {

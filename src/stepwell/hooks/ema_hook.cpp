@@ -57,12 +57,14 @@ void ema_hook::begin() {
   if (is_swapped_in_) { refuse("a new session"); }
   updates_ = 0;
   decays_multiplied_ = 1;
-  for (auto& one : averages_) { detail::mark_unset(one.value.bytes()); }
+  for (auto& average : averages_) { detail::mark_unset(average.value.bytes()); }
 }
 
 /// Sets the averages that were not restored to the model's current values.
 void ema_hook::after_create_session(const session_requests& /*session*/, coordinator& /*threads*/) {
-  const auto is_restored = [this](const averaged& one) { return updates_ > 0 && !detail::is_unset(std::as_const(one.value).bytes()); };
+  const auto is_restored = [this](const averaged& average) {
+    return updates_ > 0 && !detail::is_unset(std::as_const(average.value).bytes());
+  };
   if (std::ranges::all_of(averages_, is_restored)) { return; }
   const auto variables = live();
   for (std::size_t i = 0; i < averages_.size(); ++i) {
@@ -128,13 +130,13 @@ void ema_hook::copy_into(const variable_list& other) const {
   if (is_swapped_in_) { refuse("copying the averages"); }
   std::vector<const variable_ref*> targets;
   for (const auto& [name, value] : averages_) {
-    const auto found = std::ranges::find(other, name, &variable_ref::name);
-    if (found == other.end()) { throw invalid_argument_error(fmt::format("ema_hook: the other model has no variable \"{}\"", name)); }
-    if (found->dtype() != value.dtype() || found->shape() != value.shape()) {
+    const auto target = std::ranges::find(other, name, &variable_ref::name);
+    if (target == other.end()) { throw invalid_argument_error(fmt::format("ema_hook: the other model has no variable \"{}\"", name)); }
+    if (target->dtype() != value.dtype() || target->shape() != value.shape()) {
       throw invalid_argument_error(fmt::format("ema_hook: variable \"{}\" of the other model is {}, its average is {}", name,
-                                               describe(found->dtype(), found->shape()), describe(value.dtype(), value.shape())));
+                                               describe(target->dtype(), target->shape()), describe(value.dtype(), value.shape())));
     }
-    targets.push_back(&*found);
+    targets.push_back(&*target);
   }
   for (std::size_t i = 0; i < averages_.size(); ++i) { targets[i]->copy_from(averages_[i].value.bytes()); }
 }

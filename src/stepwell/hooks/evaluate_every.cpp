@@ -95,14 +95,14 @@ public:
   void evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate) {
     bool is_stopped = false;
     const auto begin = now();
-    const auto found = evaluate([&] {
+    const auto evaluation = evaluate([&] {
       is_stopped = session.signals()->end_of_process() && session.end_of_waits().remaining() == clock::duration::zero();
       return is_stopped;
     });
     pending_step_ = is_stopped ? step : -1;
     if (is_stopped) { return warn_unfinished(step); }
-    show(found, step, now() - begin);
-    publish(found.values, step, false);
+    show(evaluation, step, now() - begin);
+    publish(evaluation.values, step, false);
   }
 
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step) {
@@ -138,21 +138,23 @@ public:
   }
 
   /// Logs the values, displays them in the progress, and writes the summaries.
-  void show(const outcome& found, std::int64_t step, clock::duration took) {
+  void show(const outcome& evaluation, std::int64_t step, clock::duration took) {
     std::vector<std::string> parts;
-    for (std::size_t i = 0; i < found.values.size(); ++i) { parts.push_back(board->names[i] + " = " + number_text(found.values[i])); }
+    for (std::size_t i = 0; i < evaluation.values.size(); ++i) {
+      parts.push_back(board->names[i] + " = " + number_text(evaluation.values[i]));
+    }
     const auto values = fmt::format("{}", fmt::join(parts, ", "));
     session_->show(options.name, fmt::format("{} at {}", values, step));
     if (options.log) {
       log_.add(*session_, now(),
-               fmt::format("{} at step {}: {} ({} {}, {:.3f} s)", options.name, step, values, found.batches,
-                           found.batches == 1 ? "call" : "calls", std::chrono::duration<double>(took).count()));
+               fmt::format("{} at step {}: {} ({} {}, {:.3f} s)", options.name, step, values, evaluation.batches,
+                           evaluation.batches == 1 ? "call" : "calls", std::chrono::duration<double>(took).count()));
     }
     if (!summaries_) { return; }
     // The evaluation may have begun before the restored checkpoint was saved. The events up to its step remain valid.
     summaries_->note_start(std::max(step, first_step_));
-    for (std::size_t i = 0; i < found.values.size(); ++i) {
-      summaries_->writer()->add_scalar(options.name + "/" + board->names[i], found.values[i], step);
+    for (std::size_t i = 0; i < evaluation.values.size(); ++i) {
+      summaries_->writer()->add_scalar(options.name + "/" + board->names[i], evaluation.values[i], step);
     }
   }
   [[nodiscard]] clock::time_point now() const { return time_->now(); }
@@ -336,12 +338,12 @@ evaluations::evaluations(evaluate_every_options options, std::vector<std::string
 
 evaluated_value evaluations::value(std::string_view name) const {
   const auto& names = state_->board->names;
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) {
+  const auto position = std::ranges::find(names, name);
+  if (position == names.end()) {
     throw invalid_argument_error(
         fmt::format("evaluate_every: there is no metric \"{}\"; the metrics are {}", name, fmt::join(names, ", ")));
   }
-  return {state_->board, static_cast<std::size_t>(found - names.begin())};
+  return {state_->board, static_cast<std::size_t>(position - names.begin())};
 }
 
 variable_list evaluations::variables() { return state_->variables(); }

@@ -41,7 +41,7 @@ namespace stepwell {
 
 /// A number of epochs, as a period: `evaluate_every(epochs(1), ...)`.
 struct epochs {
-  explicit constexpr epochs(std::int64_t given) : count(given) {}
+  explicit constexpr epochs(std::int64_t number) : count(number) {}
   std::int64_t count;
 };
 
@@ -50,7 +50,7 @@ class evaluation_period {
 public:
   template<std::integral Steps>
   explicit(false) constexpr evaluation_period(Steps steps) : steps_(static_cast<std::int64_t>(steps)) {}
-  explicit(false) constexpr evaluation_period(stepwell::epochs given) : epochs_(given.count) {}
+  explicit(false) constexpr evaluation_period(stepwell::epochs period) : epochs_(period.count) {}
   template<class Rep, class Period>
   explicit(false) constexpr evaluation_period(std::chrono::duration<Rep, Period> time) : time_(seconds_value(time)) {}
 
@@ -184,14 +184,14 @@ public:
       source_.seek(begin_);
       return each_of(source_, action, stops);
     } else if constexpr (std::invocable<given&>) {
-      auto&& made = std::invoke(source_);
-      return each_of(made, action, stops);
+      auto&& batches = std::invoke(source_);
+      return each_of(batches, action, stops);
     } else {
       static_assert(std::ranges::input_range<given&>,
                     "stepwell: the data of an evaluation is a range of batches, a seekable source, or a function that returns a source; "
                     "another source could be read only once");
-      auto made = data::source(source_);
-      return each_of(made, action, stops);
+      auto batches = data::source(source_);
+      return each_of(batches, action, stops);
     }
   }
 
@@ -337,15 +337,15 @@ private:
 
     /// Evaluates `model`, until `stops()` returns true between two batches.
     outcome run(auto& model, const auto& stops) {
-      std::apply([](auto&... one) { (one.metric.reset(), ...); }, measures);
+      std::apply([](auto&... measure) { (measure.metric.reset(), ...); }, measures);
       const auto add = [&](const auto&... batch) {
         static_assert(std::invocable<Evaluate&, decltype(model), decltype(batch)...>,
                       "stepwell: the function of evaluate_every takes the model and a batch; without data, only the model");
         const auto& result = std::invoke(evaluate, model, batch...);
-        std::apply([&](auto&... one) { (detail::update_metric(one, result), ...); }, measures);
+        std::apply([&](auto&... measure) { (detail::update_metric(measure, result), ...); }, measures);
       };
       const auto count = batches.for_each(add, stops);
-      return {std::apply([](const auto&... one) { return std::vector<double>{one.metric.value()...}; }, measures), count};
+      return {std::apply([](const auto&... measure) { return std::vector<double>{measure.metric.value()...}; }, measures), count};
     }
 
     Place place;

@@ -60,12 +60,12 @@ void resolve_directories(training_options& options) {
 }
 
 summary::writer_options event_options(const training_options& options) {
-  summary::writer_options made;
-  if (options.saver.file_system) { made.files = options.saver.file_system; }
-  if (options.saver.pool) { made.threads = options.saver.pool; }
-  made.time = options.clock ? options.clock : system_clock();
-  made.metrics = options.metrics;
-  return made;
+  summary::writer_options writer;
+  if (options.saver.file_system) { writer.files = options.saver.file_system; }
+  if (options.saver.pool) { writer.threads = options.saver.pool; }
+  writer.time = options.clock ? options.clock : system_clock();
+  writer.metrics = options.metrics;
+  return writer;
 }
 
 session_target target_of(const training_options& options) { return {options.master, options.is_chief, options.config}; }

@@ -104,10 +104,10 @@ public:
       stream_.avail_out = static_cast<uInt>(wanted);
       if (stream_.avail_in == 0) { refill(); }
       const auto code = inflate(&stream_, Z_NO_FLUSH);
-      const auto made = wanted - stream_.avail_out;
-      const bool is_good = code == Z_OK || (code == Z_STREAM_END && made == into.size());
-      if (!is_good || (made == 0 && stream_.avail_in == 0 && taken_ == part_.member.packed)) { damaged(); }
-      into = into.subspan(made);
+      const auto produced = wanted - stream_.avail_out;
+      const bool is_good = code == Z_OK || (code == Z_STREAM_END && produced == into.size());
+      if (!is_good || (produced == 0 && stream_.avail_in == 0 && taken_ == part_.member.packed)) { damaged(); }
+      into = into.subspan(produced);
     }
   }
   void skip(std::uint64_t size) {
@@ -159,18 +159,18 @@ std::unique_ptr<array_file> array_file::open(io::file_system& files, const std::
   if (!format) { return nullptr; }
   auto file = value_or_throw(files.open(path, io::open_mode::read));
   const auto size = value_or_throw(file->size());
-  std::unique_ptr<array_file> made(new array_file(std::move(file), size, *format));
+  std::unique_ptr<array_file> arrays(new array_file(std::move(file), size, *format));
   switch (*format) {
-    case checkpoint_format::safetensors: made->load_safetensors(); break;
-    case checkpoint_format::npy: made->load_npy(); break;
+    case checkpoint_format::safetensors: arrays->load_safetensors(); break;
+    case checkpoint_format::npy: arrays->load_npy(); break;
     case checkpoint_format::state_dict:
-      made->fail(errc::unimplemented,
-                 "torch.save wrote this file in the format of PyTorch before version 1.6, which is not supported. Convert it in Python: "
-                 "torch.save(torch.load(FILE, weights_only=True), NEW_FILE)");
-    default: made->load_archive(); break;
+      arrays->fail(errc::unimplemented,
+                   "torch.save wrote this file in the format of PyTorch before version 1.6, which is not supported. Convert it in Python: "
+                   "torch.save(torch.load(FILE, weights_only=True), NEW_FILE)");
+    default: arrays->load_archive(); break;
   }
-  made->sort();
-  return made;
+  arrays->sort();
+  return arrays;
 }
 
 void array_file::fail(errc code, std::string_view why) const { throw_status({code, std::string(why), file_->path()}); }
@@ -272,11 +272,11 @@ void array_file::load_state_dict(const part& pickle) {
   auto tensors = decoded_in(format::decode_state_dict(beginning_of(pickle, pickle.member.size)), *file_);
   std::uint64_t total = 0;
   for (auto& [array, storage, end] : tensors) {
-    const auto found = numbers.find(fmt::format("{}data/{}", folder, storage));
-    if (found == numbers.end() || parts_[found->second].member.size < end) {
+    const auto storage_part = numbers.find(fmt::format("{}data/{}", folder, storage));
+    if (storage_part == numbers.end() || parts_[storage_part->second].member.size < end) {
       fail(errc::data_loss, fmt::format("the elements of \"{}\" lie outside of its storage \"{}\"", array.name, storage));
     }
-    array.part = found->second;
+    array.part = storage_part->second;
     total += array.unsupported.empty() ? std::min(array.size, size_) : 0;
     arrays_.push_back(std::move(array));
   }

@@ -45,11 +45,11 @@ void index_builder::write(const format::bundle_header& header, function_ref<void
     if (!bytes.empty()) { sink(std::as_bytes(std::span(bytes))); }
   };
   value_or_throw(table.add("", encode(header)));
-  for (const auto& one : items_) {
-    if (one.value_size != 0) {
-      value_or_throw(table.add(one.key(), one.value()));
-    } else if (const auto& entry = partitioned_.at(std::string(one.key())); !entry.slices.empty()) {
-      value_or_throw(table.add(one.key(), encode(entry)));
+  for (const auto& item : items_) {
+    if (item.value_size != 0) {
+      value_or_throw(table.add(item.key(), item.value()));
+    } else if (const auto& entry = partitioned_.at(std::string(item.key())); !entry.slices.empty()) {
+      value_or_throw(table.add(item.key(), encode(entry)));
     }
     if (table.ready_bytes() >= piece_size) { pass_on(table.take_ready()); }
   }

@@ -28,9 +28,9 @@ void pending_copy::add(std::string_view name, std::span<const std::byte> from, s
 void pending_copy::complete() noexcept {
   std::unique_lock lock(mutex_);
   while (next_ < pieces_.size()) {
-    const auto& one = pieces_[next_++];
+    const auto& piece = pieces_[next_++];
     lock.unlock();
-    kernel::stream_copy({one.from, one.size}, {one.to, one.size});
+    kernel::stream_copy({piece.from, piece.size}, {piece.to, piece.size});
     lock.lock();
     if (++copied_ == pieces_.size()) { done_.notify_all(); }
   }
@@ -47,8 +47,8 @@ void pending_copy::cancel() noexcept {
 
 template<class Member>
 std::optional<std::string> pending_copy::changed(Member variable::* bytes) const {
-  for (const auto& one : variables_) {
-    if (kernel::crc32c({one.*bytes, one.size}) != one.crc32c) { return one.name; }
+  for (const auto& captured : variables_) {
+    if (kernel::crc32c({captured.*bytes, captured.size}) != captured.crc32c) { return captured.name; }
   }
   return std::nullopt;
 }

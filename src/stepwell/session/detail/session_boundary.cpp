@@ -118,17 +118,17 @@ boundary_state session_engine::compose() {
 }
 
 update_fence* session_engine::prepared_fence() noexcept {
-  auto* found = fence();
-  if (found == nullptr) { return nullptr; }
+  auto* active_fence = fence();
+  if (active_fence == nullptr) { return nullptr; }
   constexpr unsigned period = 16;  // see `training_options::check_update_fence`
   const bool is_turn = fenced_saves_++ % period == 0;
-  found->set_checks(options().check_update_fence.value_or(is_turn));
-  return found;
+  active_fence->set_checks(options().check_update_fence.value_or(is_turn));
+  return active_fence;
 }
 
 /// Ends the copy of a snapshot, before code other than a step may change the variables.
 void session_engine::settle_fence() noexcept {
-  if (auto* found = has_raw() ? fence() : nullptr) { found->settle(); }
+  if (auto* active_fence = has_raw() ? fence() : nullptr) { active_fence->settle(); }
 }
 
 }  // namespace stepwell

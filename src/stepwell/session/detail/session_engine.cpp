@@ -58,18 +58,18 @@ std::string_view activity_in(session_phase phase) noexcept {
   }
 }
 
-/// Returns `given` with absolute directories, a clock, and a function that finds checkpoints if there is a directory.
-session_setup resolved(session_setup&& given) {
-  auto& options = given.options;
+/// Returns `setup` with absolute directories, a clock, and a function that finds checkpoints if there is a directory.
+session_setup resolved(session_setup&& setup) {
+  auto& options = setup.options;
   detail::resolve_role(options);
   detail::resolve_directories(options);
   if (!options.clock) { options.clock = system_clock(); }
-  if (!given.find_checkpoint && !options.checkpoint_dir.empty()) {
-    given.find_checkpoint = [directory = options.checkpoint_dir, basename = options.saver.basename, files = options.saver.file_system] {
+  if (!setup.find_checkpoint && !options.checkpoint_dir.empty()) {
+    setup.find_checkpoint = [directory = options.checkpoint_dir, basename = options.saver.basename, files = options.saver.file_system] {
       return open_newest(directory, basename, files);
     };
   }
-  return std::move(given);
+  return std::move(setup);
 }
 
 }  // namespace
@@ -84,8 +84,8 @@ session_engine::session_engine(session_setup&& setup, bool is_given, bool may_tr
   facts.files = options().saver.file_system;
   facts.event_directory = options().summary_dir;
   facts.group = options().group;
-  facts.make_event_writer = [directory = options().summary_dir, how = detail::event_options(options())] {
-    return summary::writer::shared(directory, how);
+  facts.make_event_writer = [directory = options().summary_dir, writer_options = detail::event_options(options())] {
+    return summary::writer::shared(directory, writer_options);
   };
   facts.metrics = [this] { return metrics(); };
   positions_.set_resumes(setup_.resumes);
@@ -476,12 +476,12 @@ snapshot session_engine::copy_state(std::optional<snapshot_pool::buffer> memory)
 run_ending session_engine::ending(const std::exception_ptr& failure) const {
   auto reason = why();
   if (reason.cause == stop_cause::none) { reason = {stop_cause::closed, "the session was closed"}; }
-  auto how = detail::ending_after(reason.cause);
-  if (const auto& cause = failure ? failure : failure_; cause && how != session_ending::failed) {
-    how = session_ending::failed;
+  auto ending_kind = detail::ending_after(reason.cause);
+  if (const auto& cause = failure ? failure : failure_; cause && ending_kind != session_ending::failed) {
+    ending_kind = session_ending::failed;
     reason = {stop_cause::error, detail::text_of(cause)};
   }
-  return {how, std::move(reason), step_reached()};
+  return {ending_kind, std::move(reason), step_reached()};
 }
 
 void session_engine::begin_closing() {
@@ -503,8 +503,8 @@ void session_engine::finish_close() {
   requests_.end_trace();
   if (threads_.should_stop()) { requests_.signals()->request_stop(stop_of_threads()); }
   threads_.request_stop();
-  auto how = ending(failures.get());
-  failures.attempt([&] { requests_.works().drain_and_flush(until, std::move(how)); });
+  auto final_ending = ending(failures.get());
+  failures.attempt([&] { requests_.works().drain_and_flush(until, std::move(final_ending)); });
   failures.attempt([&] { log_or_throw([&] { join(until); }); });
   close_raw();
   copy_->drop();
@@ -522,11 +522,11 @@ void session_engine::abandon(std::exception_ptr failure) noexcept {
   threads_.request_stop();
   const auto until = grace();
   detail::log_failure("while shutting down after an error", [&] {
-    auto how = ending(failure ? failure : failure_);
-    if (how.how != session_ending::failed) {
-      how = {session_ending::failed, {stop_cause::error, "the session was destroyed by an exception"}, how.global_step};
+    auto final_ending = ending(failure ? failure : failure_);
+    if (final_ending.how != session_ending::failed) {
+      final_ending = {session_ending::failed, {stop_cause::error, "the session was destroyed by an exception"}, final_ending.global_step};
     }
-    requests_.works().drain_and_flush(until, std::move(how));
+    requests_.works().drain_and_flush(until, std::move(final_ending));
   });
   detail::log_failure("while shutting down after an error", [&] { join(until); });
   close_raw();
