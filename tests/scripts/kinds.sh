@@ -32,10 +32,16 @@ run_tests() {
   check dev -LE '^(long|ci)$'
 }
 
-# run_with COMPILER: builds the tests with another compiler, without optimisation, and runs them. This is the fastest
+# run_with COMPILER [libc++]: builds the tests with another compiler, without optimisation, and runs them. This is the fastest
 # way to see that everything compiles.
 run_with() {
   local compiler=${1:-} tree
+  if [ "${2:-}" = libc++ ]; then
+    [ "$compiler" = clang++ ] || die "with: libc++ is built with clang++ only"
+    source "$root/tests/scripts/libcxx.sh"
+    run_with_libcxx
+    return
+  fi
   [ -n "$compiler" ] || die "with: say which compiler, such as: bash tests/run with clang++"
   tree=with-${compiler##*/}
   have build examples tool tests
