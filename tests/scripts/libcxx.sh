@@ -15,13 +15,13 @@ libcxx_apt() {
     -o "Dir::Cache=$libcxx/apt/cache" -o APT::Sandbox::User=root "$@"
 }
 
-# libcxx_library NAME FOLDER [CMAKE OPTION...]: compiles a library and installs it in $libcxx/root.
+# libcxx_library NAME FOLDER [CMAKE OPTION...]: compiles a library and installs it in $libcxx/prefix.
 libcxx_library() {
   local name=$1 folder=$2
   shift 2
   say "building $name with libc++"
   cmake -S "$folder" -B "$libcxx/$name" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DCMAKE_CXX_COMPILER=clang++-19 \
-    -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_FLAGS=-stdlib=libc++ -DCMAKE_INSTALL_PREFIX="$libcxx/root" -DCMAKE_INSTALL_LIBDIR=lib \
+    -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_FLAGS=-stdlib=libc++ -DCMAKE_INSTALL_PREFIX="$libcxx/prefix" -DCMAKE_INSTALL_LIBDIR=lib \
     -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@" >"$libcxx/$name.log" &&
     cmake --build "$libcxx/$name" -j "$jobs" >>"$libcxx/$name.log" && cmake --install "$libcxx/$name" >>"$libcxx/$name.log"
 }
@@ -30,20 +30,20 @@ libcxx_library() {
 libcxx_program_options() {
   local files=/usr/lib/$(gcc -print-multiarch)/cmake
   say "building boost_program_options with libc++"
-  mkdir -p "$libcxx/program_options" "$libcxx/root/lib/cmake" "$libcxx/root/include"
+  mkdir -p "$libcxx/program_options" "$libcxx/prefix/lib/cmake" "$libcxx/prefix/include"
   (cd "$libcxx/program_options" &&
     clang++-19 -stdlib=libc++ -std=c++17 -O1 -w -fPIC -c "$1"/libs/program_options/src/*.cpp && rm -f winmain.o &&
-    ar rcs "$libcxx/root/lib/libboost_program_options.a" ./*.o) || return 1
-  ln -sfn /usr/include/boost "$libcxx/root/include/boost"
+    ar rcs "$libcxx/prefix/lib/libboost_program_options.a" ./*.o) || return 1
+  ln -sfn /usr/include/boost "$libcxx/prefix/include/boost"
   cp -r "$files"/Boost-1.81.0 "$files"/BoostDetectToolset-1.81.0.cmake "$files"/boost_headers-1.81.0 "$files"/boost_program_options-1.81.0 \
-    "$libcxx/root/lib/cmake"
-  rm "$libcxx"/root/lib/cmake/boost_program_options-1.81.0/*variant-shared.cmake
+    "$libcxx/prefix/lib/cmake"
+  rm "$libcxx"/prefix/lib/cmake/boost_program_options-1.81.0/*variant-shared.cmake
 }
 
 # make_libcxx_root: compiles the libraries. Does nothing if this was done. Fails if a source package cannot be had or does not compile.
 make_libcxx_root() {
   local source=$libcxx/source package
-  [ ! -f "$libcxx/root/complete" ] || return 0
+  [ ! -f "$libcxx/prefix/complete" ] || return 0
   rm -rf "$libcxx" && mkdir -p "$source"
   libcxx_apt update && command -v dpkg-source >/dev/null || return 1
   # Of Boost, only one folder is unpacked: the whole has 600 MB.
@@ -52,11 +52,11 @@ make_libcxx_root() {
   done && mkdir boost && tar -xf boost1.81_*.orig.tar.xz -C boost --strip-components=1 --wildcards '*/libs/program_options/src') || return 1
   # Debian's compiler for .proto files is a program and works as it is. Without protobuf's files for CMake, CMake's own module finds it.
   libcxx_library protobuf "$source/protobuf/cmake" -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_BUILD_LIBPROTOC=OFF &&
-    rm -rf "$libcxx/root/lib/cmake/protobuf" &&
+    rm -rf "$libcxx/prefix/lib/cmake/protobuf" &&
     libcxx_library fmt "$source/fmtlib" -DFMT_TEST=OFF -DFMT_DOC=OFF &&
     libcxx_library snappy "$source/snappy" -DSNAPPY_BUILD_TESTS=OFF -DSNAPPY_BUILD_BENCHMARKS=OFF &&
     libcxx_library leveldb "$source/leveldb" -DLEVELDB_BUILD_TESTS=OFF -DLEVELDB_BUILD_BENCHMARKS=OFF &&
-    libcxx_program_options "$source/boost" && touch "$libcxx/root/complete"
+    libcxx_program_options "$source/boost" && touch "$libcxx/prefix/complete"
 }
 
 # run_with_libcxx: the tests, built by clang with libc++. Without the libraries, everything is compiled and nothing is linked.
@@ -65,7 +65,7 @@ run_with_libcxx() {
   have build examples tool tests clang libcxx
   if make_libcxx_root; then found=1; fi
   configure dev -B "$root/build/$tree" -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-stdlib=libc++ -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
-    -DCMAKE_UNITY_BUILD=ON "-DCMAKE_PREFIX_PATH=$libcxx/root"
+    -DCMAKE_UNITY_BUILD=ON "-DCMAKE_PREFIX_PATH=$libcxx/prefix"
   if [ -n "$found" ]; then
     build "$tree"
     check "$tree" -LE '^(long|ci)$'
