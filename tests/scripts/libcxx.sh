@@ -22,22 +22,23 @@ libcxx_library() {
   say "building $name with libc++"
   cmake -S "$folder" -B "$libcxx/$name" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DCMAKE_CXX_COMPILER=clang++-19 \
     -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_FLAGS=-stdlib=libc++ -DCMAKE_INSTALL_PREFIX="$libcxx/prefix" -DCMAKE_INSTALL_LIBDIR=lib \
-    -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@" >"$libcxx/$name.log" &&
+    -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON -Wno-dev "$@" >"$libcxx/$name.log" &&
     cmake --build "$libcxx/$name" -j "$jobs" >>"$libcxx/$name.log" && cmake --install "$libcxx/$name" >>"$libcxx/$name.log"
 }
 
 # libcxx_program_options FOLDER: compiles Boost.Program_options. Its headers, and its files for CMake, are those of the system.
 libcxx_program_options() {
-  local files=/usr/lib/$(gcc -print-multiarch)/cmake
+  local machine place
+  machine=$(gcc -print-multiarch)
+  place=$libcxx/prefix/lib/$machine
   say "building boost_program_options with libc++"
-  mkdir -p "$libcxx/program_options" "$libcxx/prefix/lib/cmake" "$libcxx/prefix/include"
+  mkdir -p "$libcxx/program_options" "$place/cmake" "$libcxx/prefix/include"
   (cd "$libcxx/program_options" &&
     clang++-19 -stdlib=libc++ -std=c++17 -O1 -w -fPIC -c "$1"/libs/program_options/src/*.cpp && rm -f winmain.o &&
-    ar rcs "$libcxx/prefix/lib/libboost_program_options.a" ./*.o) || return 1
+    ar rcs "$place/libboost_program_options.a" ./*.o) || return 1
   ln -sfn /usr/include/boost "$libcxx/prefix/include/boost"
-  cp -r "$files"/Boost-1.81.0 "$files"/BoostDetectToolset-1.81.0.cmake "$files"/boost_headers-1.81.0 "$files"/boost_program_options-1.81.0 \
-    "$libcxx/prefix/lib/cmake"
-  rm "$libcxx"/prefix/lib/cmake/boost_program_options-1.81.0/*variant-shared.cmake
+  cp -r /usr/lib/"$machine"/cmake/{Boost-1.81.0,BoostDetectToolset-1.81.0.cmake,boost_headers-1.81.0,boost_program_options-1.81.0} "$place/cmake"
+  rm "$place"/cmake/boost_program_options-1.81.0/*variant-shared.cmake
 }
 
 # make_libcxx_root: compiles the libraries. Does nothing if this was done. Fails if a source package cannot be had or does not compile.
@@ -54,7 +55,7 @@ make_libcxx_root() {
   libcxx_library protobuf "$source/protobuf/cmake" -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_BUILD_LIBPROTOC=OFF &&
     rm -rf "$libcxx/prefix/lib/cmake/protobuf" &&
     libcxx_library fmt "$source/fmtlib" -DFMT_TEST=OFF -DFMT_DOC=OFF &&
-    libcxx_library snappy "$source/snappy" -DSNAPPY_BUILD_TESTS=OFF -DSNAPPY_BUILD_BENCHMARKS=OFF &&
+    libcxx_library snappy "$source/snappy" -DBUILD_SHARED_LIBS=ON -DSNAPPY_BUILD_TESTS=OFF -DSNAPPY_BUILD_BENCHMARKS=OFF &&
     libcxx_library leveldb "$source/leveldb" -DLEVELDB_BUILD_TESTS=OFF -DLEVELDB_BUILD_BENCHMARKS=OFF &&
     libcxx_program_options "$source/boost" && touch "$libcxx/prefix/complete"
 }
