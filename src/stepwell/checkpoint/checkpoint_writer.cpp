@@ -42,7 +42,7 @@ void check_name(std::string_view name, const std::string& prefix) {
 
 /// One data file. Small tensors are collected, because each append to a file is a system call.
 struct checkpoint_writer::shard {
-  explicit shard(io::atomic_file made) : file(std::move(made)) {}
+  explicit shard(io::atomic_file output) : file(std::move(output)) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return file.size() + collected.size(); }
 

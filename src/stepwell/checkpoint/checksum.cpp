@@ -33,7 +33,7 @@ public:
   void add_strings(const variable_ref& variable) {
     std::vector<std::string> copy(static_cast<std::size_t>(element_count(variable.shape())));
     variable.copy_to(std::span(copy));
-    for (const auto& one : copy) { add_text(one); }
+    for (const auto& text : copy) { add_text(text); }
   }
   [[nodiscard]] std::uint32_t value() const noexcept { return crc_; }
 

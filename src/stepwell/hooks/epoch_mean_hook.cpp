@@ -53,7 +53,7 @@ variable_list epoch_means::variables() {
   variable_list all{{"step", last_step_}};
   for (std::size_t i = 0; i < names_.size(); ++i) {
     all.emplace_back("last/" + names_[i], last_[i]);
-    for (auto& one : stepwell::variables({{"mean/" + names_[i], means_[i].variables()}})) { all.push_back(std::move(one)); }
+    for (auto& variable : stepwell::variables({{"mean/" + names_[i], means_[i].variables()}})) { all.push_back(std::move(variable)); }
   }
   return all;
 }

@@ -44,7 +44,7 @@ logged_value kept_value::logged() const {
 
 std::vector<std::optional<double>> numbers_of(std::span<const kept_value> values) {
   std::vector<std::optional<double>> all;
-  for (const auto& one : values) { all.push_back(one.is_new() ? one.logged().number : std::nullopt); }
+  for (const auto& value : values) { all.push_back(value.is_new() ? value.logged().number : std::nullopt); }
   return all;
 }
 

@@ -54,7 +54,7 @@ struct logging_tensor_options {
 /// `tag_map{tag("loss", &result::loss), tag("accuracy", &result::accuracy)}`. Without a `tag_map`, fetches are logged in the given order.
 template<class... Projections>
 struct tag_map {
-  explicit tag_map(tagged<Projections>... given) : entries(std::move(given)...) {}
+  explicit tag_map(tagged<Projections>... fetches) : entries(std::move(fetches)...) {}
 
   std::tuple<tagged<Projections>...> entries;
 };
@@ -147,12 +147,12 @@ private:
 };
 
 template<class Projection>
-tagged<Projection> with_tag(tagged<Projection> given, std::size_t /*position*/) {
-  return given;
+tagged<Projection> with_tag(tagged<Projection> tagged_value, std::size_t /*position*/) {
+  return tagged_value;
 }
 template<class Projection>
-tagged<Projection> with_tag(Projection given, std::size_t position) {
-  return {"value_" + std::to_string(position), std::move(given)};
+tagged<Projection> with_tag(Projection projection, std::size_t position) {
+  return {"value_" + std::to_string(position), std::move(projection)};
 }
 template<class Given>
 using projection_of = decltype(detail::with_tag(std::declval<Given>(), 0).projection);
@@ -173,8 +173,8 @@ public:
   /// @errors `invalid_argument_error` for invalid options, and if two tags of a `tag_map` are equal.
   template<class... Given>
     requires(std::is_same_v<detail::projection_of<Given>, Projections> && ...)
-  explicit logging_tensor_hook(logging_tensor_options options, Given... given)
-      : logging_tensor_hook(std::move(options), std::index_sequence_for<Given...>{}, std::move(given)...) {}
+  explicit logging_tensor_hook(logging_tensor_options options, Given... fetches)
+      : logging_tensor_hook(std::move(options), std::index_sequence_for<Given...>{}, std::move(fetches)...) {}
   explicit logging_tensor_hook(logging_tensor_options options, tag_map<Projections...> wanted)
       : logging_tensor_hook(std::move(options), true, std::move(wanted.entries)) {}
 
@@ -210,12 +210,13 @@ public:
 
 private:
   template<std::size_t... I, class... Given>
-  logging_tensor_hook(logging_tensor_options options, std::index_sequence<I...>, Given... given)
-      : logging_tensor_hook(std::move(options), false, {detail::with_tag(std::move(given), I)...}) {}
+  logging_tensor_hook(logging_tensor_options options, std::index_sequence<I...>, Given... fetches)
+      : logging_tensor_hook(std::move(options), false, {detail::with_tag(std::move(fetches), I)...}) {}
   logging_tensor_hook(logging_tensor_options options, bool is_map, std::tuple<tagged<Projections>...> wanted)
       : period_(detail::logging_cadence(options)),
-        lines_(std::apply([](auto&... one) { return std::vector{std::move(one.name)...}; }, wanted), is_map, std::move(options)),
-        wanted_(std::apply([](auto&... one) { return std::tuple(std::move(one.projection)...); }, wanted)) {}
+        lines_(std::apply([](auto&... tagged_value) { return std::vector{std::move(tagged_value.name)...}; }, wanted), is_map,
+               std::move(options)),
+        wanted_(std::apply([](auto&... tagged_value) { return std::tuple(std::move(tagged_value.projection)...); }, wanted)) {}
 
   template<std::size_t... I>
   void keep(const auto& values, std::index_sequence<I...>) {

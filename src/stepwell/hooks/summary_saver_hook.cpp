@@ -133,7 +133,7 @@ private:
 }  // namespace
 
 variable_check::variable_check(const variable_list& variables) {
-  for (const auto& one : variables) { checksums_.push_back(checksum({one})); }
+  for (const auto& variable : variables) { checksums_.push_back(checksum({variable})); }
 }
 
 void variable_check::throw_if_changed(const variable_list& now) const {

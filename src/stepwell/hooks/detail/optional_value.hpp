@@ -81,7 +81,7 @@ concept number_range = requires(const T& range) {
 template<number_range Range>
 [[nodiscard]] std::vector<double> to_numbers(const Range& range) {
   std::vector<double> numbers;
-  for (const auto& one : std::span(std::data(range), std::size(range))) { numbers.push_back(detail::to_number(one)); }
+  for (const auto& element : std::span(std::data(range), std::size(range))) { numbers.push_back(detail::to_number(element)); }
   return numbers;
 }
 

@@ -26,9 +26,9 @@ void close_or_log(session_engine& engine) noexcept;
 /// Completes a run that left the fast path. `outcome` is `done` if only the boundary is left: the requests of hooks. `taken` is then the
 /// result of the run, otherwise null.
 template<class Run, class Core>
-[[gnu::noinline, gnu::cold]] typename Run::value_type finish_run(Core& core, typename Run::given_type given, step_outcome outcome,
+[[gnu::noinline, gnu::cold]] typename Run::value_type finish_run(Core& core, typename Run::given_type arguments, step_outcome outcome,
                                                                  typename Run::value_type* taken) {
-  Run run(std::move(given));
+  Run run(std::move(arguments));
   run_attempt<Core, Run> attempt(core, run);
   attempt.outcome = outcome;
   if (taken != nullptr) { run.value.emplace(std::move(*taken)); }
@@ -38,27 +38,27 @@ template<class Run, class Core>
 
 /// Executes one call of `run`. A recovery repeats the run if the raw session accepts the arguments as lvalues. @see contract REC-2
 template<class Run, class Core>
-[[gnu::always_inline]] inline auto run_call(Core& core, typename Run::given_type given) -> typename Run::value_type {
+[[gnu::always_inline]] inline auto run_call(Core& core, typename Run::given_type arguments) -> typename Run::value_type {
   auto outcome = step_outcome::not_taken;
   if (!core.is_recovery_due()) [[likely]] {
     try {
-      auto value = Run::take(core, 1, given);
+      auto value = Run::take(core, 1, arguments);
       if (!core.boundary_due()) [[likely]] { return value; }
       outcome = step_outcome::done;
       auto taken = std::move(value);  // a copy of its own, so that `value` needs no address
-      return detail::finish_run<Run>(core, std::move(given), outcome, &taken);
+      return detail::finish_run<Run>(core, std::move(arguments), outcome, &taken);
     } catch (...) {
       if (outcome == step_outcome::done) { throw; }  // a failure of the boundary
       outcome = detail::classify_failed_run<Run::repeats>(core);
     }
   }
-  return detail::finish_run<Run>(core, std::move(given), outcome, nullptr);
+  return detail::finish_run<Run>(core, std::move(arguments), outcome, nullptr);
 }
 
 /// Executes a run inside a step function. Its failures are failures of the step function: a recovery repeats the whole function.
 template<class Run, class Core>
-auto run_within_step(Core& core, typename Run::given_type given) -> typename Run::value_type {
-  auto value = Run::take(core, 1, given);
+auto run_within_step(Core& core, typename Run::given_type arguments) -> typename Run::value_type {
+  auto value = Run::take(core, 1, arguments);
   if (core.boundary_due()) { detail::drive(core, core.protocol().boundary()); }
   return value;
 }

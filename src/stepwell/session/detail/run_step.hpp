@@ -203,8 +203,8 @@ template<class Step, class Core, class Cursor>
   const auto* batch = detail::batch_of_step(core, cursor);
   if (batch == nullptr) { return step_outcome::out_of_data; }
   [[maybe_unused]] const auto shown = cursor.show_epoch(core.requests().facts());
-  auto outcome = detail::with_batch(batch, [&](auto&... given) __attribute__((always_inline)) {
-    return detail::run_step(core, place.attempt, caller_request<all_hooks>{}, given...);
+  auto outcome = detail::with_batch(batch, [&](auto&... batches) __attribute__((always_inline)) {
+    return detail::run_step(core, place.attempt, caller_request<all_hooks>{}, batches...);
   });
   detail::keep_step(core, cursor, place, step, outcome);
   return step_outcome::done;
@@ -304,8 +304,8 @@ class stored_run {
   using element = std::tuple_element_t<I, std::tuple<Args...>>;
 
   template<std::size_t... I>
-  static auto caller_in(const std::tuple<Args...>& given, std::index_sequence<I...>) {
-    return caller_request<Choice, std::remove_cvref_t<element<I>>...>{{&std::as_const(std::get<I>(given))...}};
+  static auto caller_in(const std::tuple<Args...>& arguments, std::index_sequence<I...>) {
+    return caller_request<Choice, std::remove_cvref_t<element<I>>...>{{&std::as_const(std::get<I>(arguments))...}};
   }
   template<std::size_t... I>
   static constexpr bool repeats_in(std::index_sequence<I...>) {
@@ -328,18 +328,18 @@ public:
   /// True if the model's step is awaited.
   static constexpr bool is_awaited = awaits_in(step_places());
 
-  static caller_type caller_of(const given_type& given) { return caller_in(given, caller_places()); }
+  static caller_type caller_of(const given_type& arguments) { return caller_in(arguments, caller_places()); }
   /// Calls `function` with the arguments of the step.
   template<class Function>
-  [[gnu::always_inline]] static decltype(auto) pass(given_type& given, Function&& function) {
+  [[gnu::always_inline]] static decltype(auto) pass(given_type& arguments, Function&& function) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) -> decltype(auto) {
-      return function(static_cast<passed<I>>(std::get<I>(given))...);
+      return function(static_cast<passed<I>>(std::get<I>(arguments))...);
     }(step_places());
   }
   /// Does the run, without its boundary.
-  [[gnu::always_inline]] static value_type take(Core& core, int attempt, given_type& given) {
-    const auto caller = caller_of(given);
-    return pass(given, [&](auto&&... args) __attribute__((always_inline)) {
+  [[gnu::always_inline]] static value_type take(Core& core, int attempt, given_type& arguments) {
+    const auto caller = caller_of(arguments);
+    return pass(arguments, [&](auto&&... args) __attribute__((always_inline)) {
       return detail::run_step(core, attempt, caller, std::forward<decltype(args)>(args)...);
     });
   }

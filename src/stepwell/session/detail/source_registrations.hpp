@@ -30,17 +30,17 @@ public:
   /// Returns the registration for `source`, which is identified by its address and type. Creates it with `make()` if there is none.
   template<class Registration, class Source, class Make>
   [[gnu::always_inline]] Registration& holder_of(Source& source, Make&& make) {
-    for (const auto& given : given_) {
-      if (given.address == &source && given.kind == &kind_of_source<Source>) [[likely]] {
-        return static_cast<Registration&>(*given.holder);
+    for (const auto& entry : given_) {
+      if (entry.address == &source && entry.kind == &kind_of_source<Source>) [[likely]] {
+        return static_cast<Registration&>(*entry.holder);
       }
     }
     return add_holder<Registration>(source, make);
   }
   template<class Source>
   void release(const Source& source) noexcept {
-    std::erase_if(given_, [&](const given_source& given) {
-      return given.address == &source && given.kind == &kind_of_source<std::remove_const_t<Source>>;
+    std::erase_if(given_, [&](const given_source& entry) {
+      return entry.address == &source && entry.kind == &kind_of_source<std::remove_const_t<Source>>;
     });
   }
   void add(source_registration_base* holder) { all_.push_back(holder); }
@@ -52,9 +52,9 @@ public:
 private:
   template<class Registration, class Source, class Make>
   [[gnu::noinline, gnu::cold]] Registration& add_holder(Source& source, Make& make) {
-    auto made = make();
-    auto& holder = *made;
-    given_.push_back({&source, &kind_of_source<Source>, std::move(made)});
+    auto registration = make();
+    auto& holder = *registration;
+    given_.push_back({&source, &kind_of_source<Source>, std::move(registration)});
     return holder;
   }
   struct given_source {
