@@ -9,25 +9,17 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <type_traits>
 
 namespace stepwell::tool {
 
+using stepwell::detail::element_at;
 using stepwell::detail::stored_number;
 using stepwell::detail::to_double;
 using stepwell::detail::to_float;
 using stepwell::detail::visit_dtype;
-
-/// Returns element `index` of `bytes`, which may have any alignment.
-template<class T>
-[[nodiscard]] T element_at(std::span<const std::byte> bytes, std::size_t index) noexcept {
-  T value;
-  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
-  return value;
-}
 
 template<class T>
 inline constexpr bool is_complex_element = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;

@@ -7,6 +7,7 @@
 #include <stepwell/group/detail/group_store.hpp>
 #include <stepwell/group/group.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -120,7 +121,7 @@ private:
     void broadcast(std::span<std::byte> bytes) override {
       ++job_.operations;
       with_->meet(place_, bytes, [](std::span<std::span<std::byte>> all) {
-        for (const auto& to : all.subspan(1)) { std::memcpy(to.data(), all[0].data(), all[0].size()); }
+        for (const auto& to : all.subspan(1)) { std::ranges::copy(all[0], to.begin()); }
       });
     }
     void abandon(std::string_view /*why*/) noexcept override { with_->leave(); }

@@ -74,14 +74,6 @@ moments_of_values moments_of(std::span<const T> values) noexcept {
   return all;
 }
 
-// Returns element number `index`, whose place may have any alignment.
-template<class Element>
-Element element_at(const elements_view& values, std::size_t index) noexcept {
-  Element element;
-  std::memcpy(&element, values.bytes.data() + index * sizeof element, sizeof element);
-  return element;
-}
-
 // Calls `see(std::type_identity<Element>)`. @errors `invalid_argument_error` if the elements are not real numbers.
 template<class See>
 void with_real_type(dtype type, See see) {
@@ -332,7 +324,7 @@ bool any_nan(const elements_view& values) {
 double number_at(const elements_view& values, std::size_t index) {
   double number = 0;
   with_real_type(values.dtype, [&]<class Element>(std::type_identity<Element>) {
-    number = stepwell::detail::to_double(element_at<Element>(values, index));
+    number = stepwell::detail::to_double(stepwell::detail::element_at<Element>(values.bytes, index));
   });
   return number;
 }
@@ -340,7 +332,9 @@ double number_at(const elements_view& values, std::size_t index) {
 void to_doubles(const elements_view& values, std::span<double> numbers) {
   if (values.dtype != dtype::half && values.dtype != dtype::bfloat16) {
     return with_real_type(values.dtype, [&]<class Element>(std::type_identity<Element>) {
-      for (std::size_t i = 0; i < numbers.size(); ++i) { numbers[i] = stepwell::detail::to_double(element_at<Element>(values, i)); }
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        numbers[i] = stepwell::detail::to_double(stepwell::detail::element_at<Element>(values.bytes, i));
+      }
     });
   }
   const auto to_float = values.dtype == dtype::half ? simd().half_to_float : simd().bfloat16_to_float;

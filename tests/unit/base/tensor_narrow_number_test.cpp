@@ -5,9 +5,12 @@
 #include "support/catch.hpp"
 #include "support/narrow_table.hpp"
 
+#include <stepwell/base/detail/visit_dtype.hpp>
 #include <stepwell/base/tensor.hpp>
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 
 namespace sw = stepwell;
 
@@ -53,4 +56,11 @@ TEST_CASE("only the types of at most eight bits that C++ lacks are narrow", "[ba
   CHECK_FALSE(sw::detail::is_narrow_number(sw::dtype::int8));
   CHECK_FALSE(sw::detail::is_narrow_number(sw::dtype::half));
   CHECK_FALSE(sw::detail::is_narrow_number(sw::dtype{34}));
+}
+
+TEST_CASE("a stored bool is true if its byte is not 0, as in a file of another program", "[base][dtype]") {
+  const std::array bytes{std::byte{0}, std::byte{1}, std::byte{243}};
+  CHECK_FALSE(sw::detail::element_at<bool>(bytes, 0));
+  CHECK(sw::detail::element_at<bool>(bytes, 1));
+  CHECK(sw::detail::element_at<bool>(bytes, 2));
 }

@@ -6,7 +6,10 @@
 #include "stepwell/base/tensor.hpp"
 
 #include <complex>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <type_traits>
 
 namespace stepwell::detail {
@@ -76,6 +79,18 @@ bool visit_dtype(dtype type, Act&& act) {
     case dtype::complex64: act(std::type_identity<std::complex<float>>{}); return true;
     case dtype::complex128: act(std::type_identity<std::complex<double>>{}); return true;
     default: return false;
+  }
+}
+
+/// Returns element `index` of `bytes`, which may have any alignment. A `bool` is true if its byte is not 0.
+template<class T>
+[[nodiscard]] T element_at(std::span<const std::byte> bytes, std::size_t index) noexcept {
+  if constexpr (std::is_same_v<T, bool>) {
+    return bytes[index] != std::byte{0};
+  } else {
+    T value;
+    std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+    return value;
   }
 }
 

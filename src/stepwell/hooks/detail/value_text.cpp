@@ -8,18 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <cstring>
 #include <type_traits>
 
 namespace stepwell {
 namespace {
-
-template<class T>
-T element(const tensor_view& tensor, std::size_t index) {
-  T value;
-  std::memcpy(&value, tensor.bytes.data() + index * sizeof(T), sizeof(T));
-  return value;
-}
 
 template<class T>
 std::string complex_text(std::complex<T> value) {
@@ -30,7 +22,7 @@ std::string complex_text(std::complex<T> value) {
 std::string element_text(const tensor_view& tensor, std::size_t index) {
   std::string text = "?";
   detail::visit_dtype(tensor.dtype, [&]<class T>(std::type_identity<T>) {
-    const auto value = element<T>(tensor, index);
+    const auto value = detail::element_at<T>(tensor.bytes, index);
     if constexpr (std::is_same_v<T, bool>) {
       text = value ? "true" : "false";
     } else if constexpr (std::is_integral_v<T>) {
