@@ -271,7 +271,7 @@ double seconds_until(const stop_condition& of, const session_view& view) {
   return has_rate ? distance / *view.steps_per_second : std::numeric_limits<double>::infinity();
 }
 
-/// Returns all conditions that end the loop, those with a known time first.
+/// Returns all conditions that end the loop. The first one is the soonest, as far as that is known.
 std::vector<stop_condition> stop_conditions(const session_view& of) {
   auto all = of.stop_conditions;
   if (of.last_step) {
@@ -288,7 +288,8 @@ std::vector<stop_condition> stop_conditions(const session_view& of) {
                    .reached = static_cast<double>(of.epoch->epoch),
                    .limit = static_cast<double>(of.epoch->of)});
   }
-  std::ranges::stable_sort(all, {}, [&](const stop_condition& one) { return seconds_until(one, of); });
+  const auto soonest = std::ranges::min_element(all, {}, [&](const stop_condition& one) { return seconds_until(one, of); });
+  if (soonest != all.end()) { std::rotate(all.begin(), soonest, soonest + 1); }
   return all;
 }
 
