@@ -148,6 +148,6 @@ TEST_CASE("A group of one process can be formed again, and its failure does not 
   if (all().size() > 1) { return; }
   const auto group = formed();
   group->abandon("a test");
-  group->form({.time = sw::system_clock(), .stop = {}, .limit = {}}, {});
+  group->form({.time = sw::system_clock(), .stop = {}}, {});
   CHECK(group->generation() == 2);
 }

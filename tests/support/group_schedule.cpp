@@ -102,6 +102,7 @@ struct training_plan {
   bool has_second_sum = false;
   bool has_sum_of_hook = false;           // between two steps
   std::map<int, std::int64_t> data_ends;  // by rank
+  bool has_loss_at_end = false;           // a process is killed soon after another one has begun to leave
 
   [[nodiscard]] bool has_nan() const { return payload != dtype::int64; }
 };
@@ -134,11 +135,13 @@ private:
   void add_fault();
   void add_disturbance(int rank);
   void add_stop(int rank);
+  void lose_other_than(const simulated_node& leaver);
   void start(int rank);
   template<class Action>
   void at_random_point(int rank, Action action);
   void count_formation(const std::string& name);
   [[nodiscard]] bool has_other(const simulated_node& node) const;
+  [[nodiscard]] bool has_ended_worker(const simulated_node& chief) const;
   [[nodiscard]] bool may_wait_too_long(const simulated_node& node) const;
   void check_endings();
   void check_all_end_together(const ending& one);
@@ -203,7 +206,11 @@ private:
                   .until = world_.now() + plan_.max_wait,
                   .check = [this] { check_formation(); }},
                  {[this] { return is_stepping_ ? std::optional(step_) : std::nullopt; },
-                  [this](int rank, std::int64_t cause) { check_cause(rank, cause); }});
+                  [this](int rank, std::int64_t cause) { check_cause(rank, cause); },
+                  [this](int rank, std::int64_t cause) {
+                    all_.note(node_, fmt::format("finishes without rank {}, which has ended ({})", rank, cause));
+                    must_stop_ = must_stop_ || cause == cause_stop;
+                  }});
     has_formed_ = true;
     all_.note(node_, fmt::format("forms generation {} with {} processes ({})", members.generation(), members.size(), node_.formation));
     if (members.generation() <= before) { all_.broken("the generation does not increase"); }
@@ -271,6 +278,7 @@ private:
 
   /// A process that ends the training ends also if another one is lost meanwhile.
   void leave(group& members, std::int64_t cause) {
+    all_.lose_other_than(node_);
     try {
       members.leave(cause);
     } catch (const unavailable_error& lost) { all_.note(node_, fmt::format("has left alone: {}", lost.what())); }
@@ -278,7 +286,7 @@ private:
 
   [[nodiscard]] std::int64_t ending() const {
     if (step_ == plan_.last_step) { return cause_last_step; }
-    if (node_.process->stop_token().stop_requested()) { return cause_stop; }
+    if (must_stop_ || node_.process->stop_token().stop_requested()) { return cause_stop; }
     const auto end = plan_.data_ends.find(node_.rank);
     return end != plan_.data_ends.end() && step_ >= end->second ? cause_end_of_data : 0;
   }
@@ -355,6 +363,7 @@ private:
   bool is_stepping_ = false;
   bool is_told_ = false;
   bool has_formed_ = false;
+  bool must_stop_ = false;  // another process has ended the training because of a stop
 };
 
 schedule::schedule(std::uint64_t seed, bool with_story) : world_(seed), with_story_(with_story) { make_plan(); }
@@ -369,6 +378,7 @@ void schedule::make_plan() {
   plan_.has_empty_sum = world_.happens(0.1);
   plan_.has_second_sum = world_.happens(0.3);
   plan_.has_sum_of_hook = world_.happens(0.3);
+  plan_.has_loss_at_end = world_.happens(0.1);
   states_.push_back(1);
   for (std::int64_t step = 0; step < plan_.last_step; ++step) {
     part_values sums{};
@@ -428,6 +438,20 @@ void schedule::add_stop(int rank) {
   });
 }
 
+/// Kills another process at one of the next scheduling points, once in this schedule: the last sum then succeeds in some processes only.
+void schedule::lose_other_than(const simulated_node& leaver) {
+  if (plan_.size == 1 || !std::exchange(plan_.has_loss_at_end, false)) { return; }
+  const auto other = 1 + world_.random(static_cast<std::uint64_t>(plan_.size) - 1);
+  const auto rank = (leaver.rank + static_cast<int>(other)) % plan_.size;
+  world_.at_point(world_.points() + 1 + world_.random(12), [this, rank] {
+    auto* const node = network_->newest(rank);
+    if (node == nullptr || node->is_lost()) { return; }
+    disturbed_[node] = clock::time_point::max();
+    note(*node, "is killed");
+    network_->kill(*node, world_.happens(0.5));
+  });
+}
+
 /// A process is killed, frozen or cut off, and replaced at once, late, or never.
 void schedule::add_disturbance(int rank) {
   const auto kind = world_.random(4);
@@ -465,6 +489,15 @@ bool schedule::has_other(const simulated_node& node) const {
   return std::ranges::any_of(network_->nodes(), [&](const auto& one) { return one.get() != &node && one->rank == node.rank; });
 }
 
+/// Returns true if a worker of the formation of `chief` has ended the training, so that the chief must not wait for it. A second process of its
+/// rank would take part instead.
+bool schedule::has_ended_worker(const simulated_node& chief) const {
+  return chief.rank == 0 && std::ranges::any_of(endings_, [&](const auto& one) {
+           const bool is_only_one = std::ranges::count(network_->nodes(), one.node->rank, [](const auto& node) { return node->rank; }) == 1;
+           return one.formation == chief.formation && !one.node->has_failed_to_announce && is_only_one;
+         });
+}
+
 /// Returns true if this process cannot form the group now, although no message is delayed for long.
 bool schedule::may_wait_too_long(const simulated_node& node) const {
   const auto& nodes = network_->nodes();
@@ -474,6 +507,7 @@ bool schedule::may_wait_too_long(const simulated_node& node) const {
   if (std::ranges::any_of(nodes, [&](const auto& one) { return one.get() != &node && one->rank == node.rank && !one->is_lost(); })) {
     return true;  // the other process of this rank is the member
   }
+  if (has_ended_worker(node)) { return false; }
   std::map<int, bool> ranks;  // those that can take part; true if all processes of the rank were in a generation before
   for (const auto& one : nodes) {
     if (!is_here(one) || (one->rank == 0 && !has_chief)) { continue; }

@@ -229,8 +229,8 @@ public:
     for (;;) {
       const auto store = network_.connect_store(self_);
       // A generation whose connections failed is over, too.
-      const formation next{how.time, how.stop, how.until, how.min_size, how.patience, std::max(how.last_generation, self_.last_generation),
-                           how.check};
+      auto next = how;
+      next.last_generation = std::max(how.last_generation, self_.last_generation);
       const beginning since{network_.world_.now(), network_.world_.points()};
       const auto agreed = agree_on_formation(*store, self, next);
       check(agreed, next, since);
@@ -239,8 +239,17 @@ public:
       auto& wire = *network_.wires_.try_emplace(agreed.name, std::make_unique<simulated_wire>(agreed.members)).first->second;
       if (auto connected = connect(wire, agreed)) {
         self_.formation = agreed.name;
-        return {std::move(connected), agreed.generation};
+        return {std::move(connected), agreed.generation, agreed.ended};
       }
+    }
+  }
+
+  void announce_end(std::int64_t cause) override {
+    try {
+      stepwell::announce_end(*network_.connect_store(self_), self_.rank, cause);
+    } catch (const unavailable_error&) {
+      self_.has_failed_to_announce = true;
+      throw;
     }
   }
 
@@ -264,8 +273,10 @@ private:
       network_.broken_(fmt::format("generation {} of rank {} follows generation {}", agreed.generation, self_.rank, how.last_generation));
     }
     const auto count = static_cast<int>(agreed.members.size());
-    if (count < how.min_size) { network_.broken_(fmt::format("{} processes form a group of at least {}", count, how.min_size)); }
     if (self_.rank != 0) { return; }
+    if (count < how.min_size && !agreed.ended) {
+      network_.broken_(fmt::format("{} processes form a group of at least {}", count, how.min_size));
+    }
     for (const auto& node : network_.nodes_) {
       const bool has_joined_later = node->agreed_at < since.point;  // a join of an earlier generation is not taken any more
       if (is_member(agreed, *node) && has_joined_later && agreed.generation <= node->last_generation) {
@@ -273,7 +284,7 @@ private:
             fmt::format("generation {} follows generation {} of rank {}", agreed.generation, node->last_generation, node->rank));
       }
     }
-    if (count == network_.size()) { return; }
+    if (count == network_.size() || agreed.ended) { return; }
     const auto waited = network_.world_.now() - since.time;
     if (waited < how.patience) { network_.broken_(fmt::format("the patience ends after {} ns", waited.count())); }
     const auto had_generation = [&](const auto& node) { return node->last_generation > 0; };

@@ -32,6 +32,7 @@ struct simulated_node {
   std::uint64_t agreed_at = 0;               ///< The scheduling point of that agreement.
   std::string formation;                     ///< The name of the newest one with connections to all members; empty before it.
   bool is_in_collective = false;             ///< The collective of that formation exists.
+  bool has_failed_to_announce = false;       ///< Its message that it ends the training did not arrive.
 
   [[nodiscard]] bool is_lost() const { return process->has_ended() || process->is_killed(); }
   /// Returns true if messages are answered now.

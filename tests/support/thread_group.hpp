@@ -179,7 +179,11 @@ private:
       auto& meeting_of_all = job_.meetings_[agreed.name];
       if (!meeting_of_all) { meeting_of_all = std::make_shared<meeting>(members.size()); }
       return {std::make_unique<thread_collective>(job_, meeting_of_all, std::move(members), static_cast<std::size_t>(agreed.place)),
-              agreed.generation};
+              agreed.generation, agreed.ended};
+    }
+    void announce_end(std::int64_t cause) override {
+      thread_store store(job_);
+      stepwell::announce_end(store, rank_, cause);
     }
 
   private:

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string_view>
 
@@ -27,9 +28,17 @@ struct formation {
   clock::duration patience;
   /// The generation of the last collective of this process; 0 at the first formation.
   std::int64_t last_generation;
+  /// True if that collective has failed: rank 0 then does not wait for processes that have announced their end.
+  bool is_recovery = false;
   /// Called repeatedly while the formation waits. Throws if this process must not take part any more, for example because another process has
   /// taken over the directory of rank 0: the formation ends with that exception.
   std::function<void()> check = {};
+};
+
+/// A process that has ended the training.
+struct ended_process {
+  int rank;
+  std::int64_t cause;  ///< The argument of `group::leave`.
 };
 
 /// A collective, and its generation.
@@ -37,6 +46,8 @@ struct formed_collective {
   std::unique_ptr<collective> processes;
   /// Higher than the generations of all collectives that one of these processes belonged to before.
   std::int64_t generation;
+  /// A process that rank 0 does not wait for, because it has ended the training. Only rank 0 gets it.
+  std::optional<ended_process> ended = {};
 };
 
 /// Connects the processes of a group.
@@ -60,6 +71,10 @@ public:
   /// @errors `deadline_exceeded_error`, which names the missing ranks. `cancelled_error` after a stop. `failed_precondition_error` if another
   ///   process has taken the rank of this one.
   [[nodiscard]] virtual formed_collective form(const formation& how) = 0;
+  /// Informs rank 0 that this process ends the training: later formations do not wait for this rank. Does nothing if the engine cannot form
+  /// again.
+  /// @errors `unavailable_error` if rank 0 cannot be reached.
+  virtual void announce_end(std::int64_t /*cause*/) {}
 };
 
 /// Returns the engine of a process without a launcher: one process, whose sums change nothing.

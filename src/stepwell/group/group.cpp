@@ -205,6 +205,11 @@ void group::discard_step_if_ended(const std::vector<std::int64_t>& causes) {
 
 void group::leave(std::int64_t cause) {
   if (size() == 1 || !collective_ || std::exchange(has_ended_, true)) { return; }
+  if (engine_->rank() != 0) {  // before the last sum, because rank 0 may end right after it
+    try {
+      engine_->announce_end(cause);
+    } catch (const unavailable_error& failed) { log_info(fmt::format("could not announce the end of the training: {}", failed.what())); }
+  }
   if (payload_ == payload()) { return static_cast<void>(values_of_all(-cause)); }
   std::vector<std::byte> last(payload_.bytes + (payload_.type == dtype::int64 ? sizeof(std::int64_t) : 0));
   if (payload_.type == dtype::int64 && payload_.bytes > 0) { last[payload_.bytes] = std::byte{1}; }
@@ -227,21 +232,24 @@ void group::form(const forming& how, session_hooks session) {
         "{} cannot form the group again in this process; start all processes again, and they continue from the newest checkpoint",
         engine_->name()));
   }
-  auto made = engine_->form({.time = *how.time,
-                             .stop = how.stop,
-                             .until = how.until,
-                             .min_size = options_.min_size,
-                             .patience = detail::as_duration(options_.patience_secs),
-                             .last_generation = last,
-                             .check = how.check});
-  collective_ = std::move(made.processes);
+  auto formed = engine_->form({.time = *how.time,
+                               .stop = how.stop,
+                               .until = how.until,
+                               .min_size = options_.min_size,
+                               .patience = detail::as_duration(options_.patience_secs),
+                               .last_generation = last,
+                               .is_recovery = is_lost_,
+                               .check = how.check});
+  collective_ = std::move(formed.processes);
   const auto& members = collective_->members();
   const auto mine = std::ranges::find(members, engine_->rank());
   place_ = place{static_cast<int>(mine - members.begin()), static_cast<int>(members.size())};
-  generation_ = made.generation;
+  generation_ = formed.generation;
+  is_lost_ = false;
   if (engine_->size() == 1) { return; }
   log_info(fmt::format("{} of {} processes form generation {} of the group with {}; this is rank {}", members.size(), engine_->size(),
                        generation(), engine_->name(), engine_->rank()));
+  if (formed.ended && session_.finish_without) { session_.finish_without(formed.ended->rank, formed.ended->cause); }
 }
 
 std::string group::description() const {

@@ -128,6 +128,9 @@ public:
     std::function<std::optional<std::int64_t>()> running_step;
     /// Called when the process `rank` has ended the training with `leave(cause)`.
     std::function<void(int rank, std::int64_t cause)> stop;
+    /// Called in rank 0 after a formation without the process `rank`, which has ended the training with `leave(cause)`. The others have not
+    /// learned of it: they finish the training, or end it if the cause is a request.
+    std::function<void(int rank, std::int64_t cause)> finish_without = {};
   };
   /// Options of a formation: the clock, and the limits of the wait for the other processes.
   struct forming {
@@ -185,7 +188,7 @@ private:
   std::optional<std::int64_t> voted_step_;
   payload payload_;  // type and size of the first sum of each step; invalid before the first sum of this generation
   bool has_ended_ = false;
-  bool is_lost_ = false;  // a collective has ended with a failure
+  bool is_lost_ = false;  // the last collective has ended with a failure
 };
 
 }  // namespace stepwell

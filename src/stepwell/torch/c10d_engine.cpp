@@ -255,7 +255,7 @@ public:
       try {
         auto made = connected(agreed, attempt);
         forget_earlier_formation();
-        return {std::move(made), agreed.generation};
+        return {std::move(made), agreed.generation, agreed.ended};
       } catch (const unavailable_error& failed) {
         log_info(c10::str("generation ", agreed.generation, " of the group has failed before its first operation: ", failed.what()));
         report_failure(agreed);
@@ -263,6 +263,8 @@ public:
       attempt.last_generation = agreed.generation;
     }
   }
+
+  void announce_end(std::int64_t cause) override { stepwell::announce_end(store_, self_.rank, cause); }
 
 private:
   /// Starts the store, and waits for the port while a former process of this rank still has it.

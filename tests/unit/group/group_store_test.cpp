@@ -21,6 +21,7 @@ struct demands {
   int min_size = 0;
   sw::clock::duration patience = 1s;
   std::int64_t last_generation = 0;
+  bool is_recovery = false;
   std::function<void()> check = {};
 };
 
@@ -34,6 +35,7 @@ sw::agreed_formation agree(group_rig& rig, simulated_node& self, const demands& 
                                       .min_size = how.min_size == 0 ? rig.network.size() : how.min_size,
                                       .patience = how.patience,
                                       .last_generation = how.last_generation,
+                                      .is_recovery = how.is_recovery,
                                       .check = how.check});
   if (self.rank == 0) { rig.world.sleep_for(100ms); }
   return made;
@@ -194,6 +196,43 @@ TEST_CASE("a new process whose rank is a member waits for the next formation", "
   rig.start(1, [&](simulated_node& self) { agree(rig, self); });
   rig.world.after(1s, [&] { rig.start(1, [&](simulated_node& self) { CHECK(agree(rig, self).generation == 2); }); });
   rig.run_well();
+}
+
+TEST_CASE("after a loss, rank 0 does not wait for a process that has announced its end", "[group][group_store]") {
+  group_rig rig(3);
+  std::optional<sw::agreed_formation> made;
+  rig.start(0, [&](simulated_node& self) {
+    rig.world.sleep_for(1s);
+    made = agree(rig, self, {.patience = 5s, .last_generation = 1, .is_recovery = true});
+  });
+  rig.start(1, [&](simulated_node& self) { sw::announce_end(*rig.network.connect_store(self), 1, 7); });
+  rig.start(2, [&](simulated_node& self) { CHECK(agree(rig, self, {.last_generation = 1, .is_recovery = true}).members.size() == 2); });
+  rig.run_well();
+  REQUIRE(made);
+  REQUIRE(made->ended);
+  CHECK(made->ended->rank == 1);
+  CHECK(made->ended->cause == 7);
+  CHECK(made->members.at(1).rank == 2);
+  CHECK(rig.seconds() < 1.2);
+}
+
+TEST_CASE("rank 0 waits for a process that takes part again after it has announced its end", "[group][group_store]") {
+  group_rig rig(2);
+  const auto is_recovery = GENERATE(false, true);
+  rig.start(0, [&](simulated_node& self) {
+    rig.world.sleep_for(1s);
+    CHECK(agree(rig, self, {.last_generation = 1}).members.size() == 2);
+    if (!is_recovery) { return; }
+    const auto& chief =
+        agree(rig, self, {.limit = 3s, .last_generation = 2, .is_recovery = true});  // rank 1 does not announce its end again
+    FAIL_CHECK("formed with " << chief.members.size());
+  });
+  rig.start(1, [&](simulated_node& self) {
+    sw::announce_end(*rig.network.connect_store(self), 1, 7);
+    agree(rig, self, {.last_generation = 1});
+  });
+  rig.run();
+  CHECK(group_rig::failed_with<sw::deadline_exceeded_error>(*rig.network.nodes()[0]) == is_recovery);
 }
 
 TEST_CASE("workers find the replacement of rank 0, whose store begins empty", "[group][group_store]") {

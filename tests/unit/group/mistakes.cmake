@@ -56,16 +56,20 @@ mistakes_in(src/stepwell/group/detail/group_store.cpp
   [[(IS_ON || how_.time.now() - since >= how_.patience)]]
 
   the_minimum_is_ignored
-  [[is_after_loss && count >= how_.min_size]]
-  [[is_after_loss && (IS_ON || count >= how_.min_size)]]
+  [[is_enough = count >= how_.min_size]]
+  [[is_enough = IS_ON || count >= how_.min_size]]
 
   the_first_formation_shrinks
   [[const bool may_shrink = is_after_loss]]
   [[const bool may_shrink = (IS_ON || is_after_loss)]]
 
   nobody_trains_without_the_lost_process
-  [[if (count == self_.size || may_shrink)]]
-  [[if (count == self_.size || (may_shrink && !IS_ON))]]
+  [[if (is_complete || may_shrink)]]
+  [[if (is_complete || (may_shrink && !IS_ON))]]
+
+  an_ended_process_is_awaited
+  [[if (cause && !cause->empty())]]
+  [[if (!IS_ON && cause && !cause->empty())]]
 
   the_lost_generation_is_taken_again
   [[if (formed.generation <= how_.last_generation)]]
@@ -77,9 +81,9 @@ mistakes_in(src/stepwell/group/detail/group_store.cpp
 
   a_former_chief_is_not_rejected
   [[check();
-      if (count ==]]
+      if (is_complete]]
   [[if (!IS_ON) { check(); }
-      if (count ==]]
+      if (is_complete]]
 
   the_end_of_the_training_is_overlooked
   [[check();  // rank 0 may have ended]]
@@ -108,6 +112,10 @@ mistakes_in(src/stepwell/group/group.cpp
   nobody_tells_that_it_leaves
   [[if (size() == 1 || !collective_ || std::exchange]]
   [[if (IS_ON || size() == 1 || !collective_ || std::exchange]]
+
+  nobody_announces_its_end
+  [[engine_->announce_end(cause);]]
+  [[if (!IS_ON) { engine_->announce_end(cause); }]]
 
   the_cause_is_not_sent
   [[static_cast<void>(values_of_all(cause));]]

@@ -20,6 +20,7 @@
 //   round             the name of the newest formation
 //   join/NAME/RANK    "GENERATION IDENTITY": a process that takes part, and its last generation
 //   formed/NAME       "GENERATION", and a line "RANK IDENTITY" for each member
+//   ended/RANK        "CAUSE" if this rank has ended the training; empty if this rank takes part again
 
 namespace stepwell {
 
@@ -28,6 +29,7 @@ namespace {
 constexpr const char* round_key = "round";
 std::string join_key(const std::string& name, int rank) { return fmt::format("join/{}/{}", name, rank); }
 std::string formed_key(const std::string& name) { return "formed/" + name; }
+std::string ended_key(int rank) { return fmt::format("ended/{}", rank); }
 
 struct numbered_text {
   std::int64_t number = 0;
@@ -76,7 +78,8 @@ class forming_process {
 public:
   forming_process(group_store& store, const store_identity& self, const formation& how) : store_(store), self_(self), how_(how) {}
 
-  /// Gathers the other processes: all of them or, after a loss and a patience, as many as are demanded.
+  /// Gathers the other processes: all of them or, after a loss and a patience, as many as are demanded. Processes that have ended the training are
+  /// not awaited. The rest of the group then finishes the training, with any number of processes.
   agreed_formation gather() {
     const auto name = begin_round();
     const auto since = how_.time.now();
@@ -86,10 +89,17 @@ public:
         if (auto value = store_.get(join_key(name, rank))) { joined[rank] = parsed(*value); }  // read again: it may have been replaced
       }
       const auto count = static_cast<int>(joined.size());
+      const auto ended = ended_processes(joined);
       const bool is_after_loss = std::ranges::any_of(joined, [](const auto& one) { return one.second.number > 0; });
-      const bool may_shrink = is_after_loss && count >= how_.min_size && how_.time.now() - since >= how_.patience;
+      const bool is_enough = count >= how_.min_size || !ended.empty();
+      const bool may_shrink = is_after_loss && is_enough && how_.time.now() - since >= how_.patience;
+      const bool is_complete = count + static_cast<int>(ended.size()) == self_.size;
       check();
-      if (count == self_.size || may_shrink) { return finish_round(name, joined); }
+      if (is_complete || may_shrink) {
+        auto agreed = finish_round(name, joined);
+        if (!ended.empty()) { agreed.ended = ended.front(); }
+        return agreed;
+      }
       wait_.pause([&] { return "rank " + missing_ranks(joined); });
     }
   }
@@ -132,6 +142,17 @@ private:
     return made;
   }
 
+  /// Returns the processes that have announced their end to this process of rank 0, and that have not joined again.
+  [[nodiscard]] std::vector<ended_process> ended_processes(const std::map<int, numbered_text>& joined) const {
+    std::vector<ended_process> ended;
+    for (int rank = 1; rank < self_.size && how_.is_recovery; ++rank) {
+      if (joined.contains(rank)) { continue; }
+      const auto cause = store_.get(ended_key(rank));
+      if (cause && !cause->empty()) { ended.push_back({rank, parsed(*cause).number}); }
+    }
+    return ended;
+  }
+
   [[nodiscard]] std::string missing_ranks(const std::map<int, numbered_text>& joined) const {
     std::vector<int> missing;
     for (int rank = 0; rank < self_.size; ++rank) {
@@ -147,6 +168,7 @@ private:
     const auto formed = store_.get(formed_key(*name));
     if (formed) { return place_in(read_formation(*name, *formed)); }
     if (joined == *name) { return std::nullopt; }
+    if (store_.get(ended_key(self_.rank)).value_or("") != "") { store_.set(ended_key(self_.rank), ""); }
     store_.set(join_key(*name, self_.rank), fmt::format("{} {}", how_.last_generation, self_.identity));
     joined = *name;
     return std::nullopt;
@@ -178,6 +200,8 @@ agreed_formation agree_on_formation(group_store& store, const store_identity& se
   forming_process forming(store, self, how);
   return self.rank == 0 ? forming.gather() : forming.join();
 }
+
+void announce_end(group_store& store, int rank, std::int64_t cause) { store.set(ended_key(rank), fmt::format("{}", cause)); }
 
 std::string make_identity() {
   std::random_device random;

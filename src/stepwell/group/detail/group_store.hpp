@@ -42,9 +42,10 @@ struct group_member {
 /// The processes of a new collective, as all of them agreed.
 struct agreed_formation {
   std::int64_t generation;
-  std::string name;                   ///< Unique among all formations. Use it as a prefix for the keys of the engine.
-  std::vector<group_member> members;  ///< In ascending order of rank.
-  int place;                          ///< Position of this process in `members`.
+  std::string name;                         ///< Unique among all formations. Use it as a prefix for the keys of the engine.
+  std::vector<group_member> members;        ///< In ascending order of rank.
+  int place;                                ///< Position of this process in `members`.
+  std::optional<ended_process> ended = {};  ///< See `formed_collective::ended`.
 };
 
 /// The identity and the size of a group in a store.
@@ -58,6 +59,10 @@ struct store_identity {
 /// again.
 /// @errors Those of `engine::form`.
 [[nodiscard]] agreed_formation agree_on_formation(group_store& store, const store_identity& self, const formation& how);
+
+/// Announces in the store that this rank ends the training, until this rank joins another formation.
+/// @errors Those of `group_store::set`.
+void announce_end(group_store& store, int rank, std::int64_t cause);
 
 /// Returns a text that identifies this process: host, process id and a random number.
 [[nodiscard]] std::string make_identity();

@@ -22,6 +22,21 @@
 
 namespace stepwell {
 
+namespace {
+
+/// Returns true if a process ends for a reason that the others do not find themselves, so that they must end, too.
+bool is_request(stop_cause cause) noexcept {
+  switch (cause) {
+    case stop_cause::last_step:
+    case stop_cause::end_of_data:
+    case stop_cause::nan:
+    case stop_cause::no_progress: return false;
+    default: return true;
+  }
+}
+
+}  // namespace
+
 /// Forms the group with the other processes, unless another process has become the writer of the directory. A stop or an interruption of the creation ends the wait for them.
 void session_engine::form_group() {
   if (!options().group) { return; }
@@ -30,17 +45,20 @@ void session_engine::form_group() {
   const auto stop = [&source] { source.request_stop(); };
   const std::stop_callback on_stop(signals.stop_token(), stop);
   const std::stop_callback on_interruption(signals.interruption_token(), stop);
-  options().group->form(
-      {.time = requests_.facts().time,
-       .stop = source.get_token(),
-       .until = detail::time_after(requests_.facts().time->now(), options().max_wait_secs),
-       .check = check_of_formation()},
-      {.running_step = [this] { return running_step(); },
-       .stop =
-           [signals = requests_.signals()](int rank, std::int64_t cause) {
-             const auto why = static_cast<stop_cause>(cause);
-             signals->request_stop({why, fmt::format("rank {} of the group has ended the training ({})", rank, to_string(why))});
-           }});
+  const auto request_stop = [signals = requests_.signals()](int rank, std::int64_t cause) {
+    const auto why = static_cast<stop_cause>(cause);
+    signals->request_stop({why, fmt::format("rank {} of the group has ended the training ({})", rank, to_string(why))});
+  };
+  options().group->form({.time = requests_.facts().time,
+                         .stop = source.get_token(),
+                         .until = detail::time_after(requests_.facts().time->now(), options().max_wait_secs),
+                         .check = check_of_formation()},
+                        {.running_step = [this] { return running_step(); },
+                         .stop = request_stop,
+                         .finish_without =
+                             [request_stop](int rank, std::int64_t cause) {
+                               if (is_request(static_cast<stop_cause>(cause))) { request_stop(rank, cause); }
+                             }});
 }
 
 /// Returns a function that ends the wait for the other processes early: that of rank 0 if another process has taken over its directory, that of
