@@ -29,14 +29,14 @@ def free_port():
 class process:
     """One rank. `lines` holds the lines that it has printed."""
 
-    def __init__(self, rank, size, port, words, settings, of=None):
+    def __init__(self, rank, size, port, words, settings, of=None, host="127.0.0.1", prefix=()):
         variables = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")}
         if size:
-            variables.update(RANK=str(rank), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            variables.update(RANK=str(rank), WORLD_SIZE=str(size), MASTER_ADDR=host, MASTER_PORT=str(port))
         variables.update({name: str(value) for name, value in settings.items()})
         variables.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
         self.rank, self.lines, self.begun = rank, [], time.time()
-        self.child = subprocess.Popen([of or program, *words], env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        self.child = subprocess.Popen([*prefix, of or program, *words], env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -440,7 +440,77 @@ def restarted():
         check(len(seen) > 300 and all(right[step] == values for step, values in seen), f"each of {len(seen)} steps is as undisturbed")
 
 
-scenarios = {one.__name__: one for one in (mistakes, sums, equal_bits, killed_worker, killed_chief, replaced_late, gone_for_good, frozen, storm, formations, garbage, trained, restarted)}
+class namespaces:
+    """Two network namespaces, joined by a pair of virtual interfaces. Raises CalledProcessError or OSError where they cannot be made."""
+
+    def __init__(self):
+        self.names = [f"stepwell-{os.getpid()}-{rank}" for rank in range(2)]
+        self.links = [f"sw{os.getpid() % 10**8}.{rank}" for rank in range(2)]
+        self.addresses = ["10.77.0.1", "10.77.0.2"]
+        try:
+            for name in self.names:
+                self.ip("netns", "add", name)
+            self.ip("link", "add", self.links[0], "netns", self.names[0], "type", "veth", "peer", "name", self.links[1], "netns", self.names[1])
+            for name, link, address in zip(self.names, self.links, self.addresses):
+                self.ip("-n", name, "addr", "add", f"{address}/24", "dev", link)
+                self.ip("-n", name, "link", "set", "lo", "up")
+                self.ip("-n", name, "link", "set", link, "up")
+        except (OSError, subprocess.CalledProcessError):
+            self.close()
+            raise
+
+    @staticmethod
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def set_link(self, rank, state):
+        self.ip("-n", self.names[rank], "link", "set", self.links[rank], state)
+
+    def close(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
+
+
+def cut_off():
+    """The link between two network namespaces goes down during the training: for a moment, for longer than the limit of a sum, and for ever."""
+    try:
+        network = namespaces()
+    except (OSError, subprocess.CalledProcessError) as failed:
+        return print(f"SKIPPED: NO NETWORK WAS CUT. Network namespaces cannot be made here: {failed}; {getattr(failed, 'stdout', '')}")
+    steps, timeout, wait = 400, 2, 8
+    settings = {"TEST_STEP_MS": 5, "TEST_TIMEOUT": timeout, "TEST_WAIT": wait}
+    try:
+        for down in (0.5, 4, None):
+            run = job(f"cut-off-{down}", 0, **settings)
+            run.ranks = [process(rank, 2, 29400, ["train", str(steps), run.directory + "/state"], settings, host=network.addresses[0],
+                                 prefix=["ip", "netns", "exec", network.names[rank]]) for rank in range(2)]
+            run.size = 2
+            reached = run.wait_for_step(20)
+            check(reached, f"two namespaces train" + ("" if reached else "\n" + run.tails()))
+            network.set_link(1, "down")
+            begun = time.time()
+            if down is not None:
+                time.sleep(down)
+                network.set_link(1, "up")
+                codes = run.codes(60)
+                check(codes == [0, 0], f"a link that is down for {down} s: the group goes on: {codes}" + ("" if codes == [0, 0] else "\n" + run.tails()))
+                lost = [len(one.matches(r"lost at")) for one in run.ranks]
+                print(f"      formed again after {lost} losses, the end {time.time() - begun:.1f} s after the cut")
+            else:
+                codes = run.codes(60)
+                took = time.time() - begun
+                texts = [one.lines[-1] for one in run.ranks]
+                check(codes == [3, 3] and all("waited too long" in text for text in texts), f"a link that stays down: both end with an error: {codes} {texts}")
+                # The sum ends at its limit, the formation at its own. One call of the store takes up to `timeout` more.
+                check(took < 2 * timeout + wait + 1, f"within {took:.1f} s, with limits of {timeout} s and {wait} s")
+                network.set_link(1, "up")
+            check_steps(run, steps, f"down for {down or 'ever'}")
+            run.close()
+    finally:
+        network.close()
+
+
+scenarios = {one.__name__: one for one in (mistakes, sums, equal_bits, killed_worker, killed_chief, replaced_late, gone_for_good, frozen, storm, formations, garbage, trained, restarted, cut_off)}
 for name in sys.argv[3:] or scenarios:
     print(f"== {name}", flush=True)
     scenarios[name]()
