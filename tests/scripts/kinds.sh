@@ -155,7 +155,8 @@ run_torch() {
   case "${1:-}" in
     '')
       have build tests torch
-      torchrun=/usr/bin/torchrun  # that of the same LibTorch
+      # That of the same LibTorch. Version 1.13 with Python 3.11 fails with its default of -r and -t: this redirects the output of no process.
+      torchrun="/usr/bin/torchrun -r 9:3 -t 9:3"
       ;;
     pip)
       have build tests

@@ -513,6 +513,10 @@ bool schedule::may_wait_too_long(const simulated_node& node) const {
     if (!is_here(one) || (one->rank == 0 && !has_chief)) { continue; }
     ranks.try_emplace(one->rank, true).first->second &= one->last_generation > 0;
   }
+  for (const auto& one : nodes) {  // also those that have waited too long themselves: their join remains
+    const auto rank = ranks.find(one->rank);
+    if (rank != ranks.end() && one->process->has_ended() && !one->process->is_killed()) { rank->second &= one->last_generation > 0; }
+  }
   const auto count = static_cast<int>(ranks.size());
   if (node.rank != 0) { return count < plan_.size || chief->is_in_collective; }
   const bool is_after_loss = std::ranges::any_of(ranks, [](const auto& rank) { return rank.second; });
