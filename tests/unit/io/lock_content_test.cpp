@@ -11,7 +11,7 @@ TEST_CASE("a lock file is read as it was written, and each beginning of it as on
   const auto plain = stepwell::io::detail::to_line({"12", "a", "2026-01-31T09:30:00"});
   CHECK(plain == "process 12 on host a since 2026-01-31T09:30:00Z");
   for (std::size_t size = 0; size <= plain.size(); ++size) {
-    for (const std::size_t zeros : {0, 3}) {
+    for (const std::size_t zeros : {std::size_t{0}, std::size_t{3}}) {
       const auto found = parse_lock_content(plain.substr(0, size) + std::string(zeros, '\0'));
       REQUIRE(found);
       CHECK(found->is_whole == (size == plain.size()));
