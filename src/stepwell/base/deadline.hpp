@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a wait, on any clock.
+// A deadline of a wait, which can be converted from one clock to another.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -9,7 +9,7 @@
 
 namespace stepwell {
 
-/// A point in time on the session's clock, which can be converted to the same point in time on another clock.
+/// A point in time on the clock `source`. It can be converted to a point in time on another clock.
 class deadline {
 public:
   deadline(const clock& source, clock::time_point when) noexcept : source_(&source), when_(when) {}

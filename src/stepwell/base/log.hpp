@@ -30,7 +30,8 @@ log_sink set_log_sink(log_sink sink);
 /// Sets the threshold and returns the previous one. Messages below the threshold are dropped. The initial threshold is `info`.
 log_level set_log_level(log_level level) noexcept;
 
-/// A function that receives each message in addition to the sink, as long as the object exists. The function obeys the rules of `log_sink`.
+/// A function that receives each message in addition to the sink, as long as the object exists. The function must obey the rules of
+/// `log_sink`.
 /// @threads Constructor and destructor may be called on any thread. The destructor blocks until a running call of the function has ended.
 class log_listener {
 public:
@@ -58,7 +59,7 @@ private:
   const std::string* before_;
 };
 
-/// Returns the name of the innermost `log_scope` of this thread. Empty if there is none.
+/// Returns the name that `log_scope` puts before the messages of this thread, or an empty string if there is none.
 [[nodiscard]] const std::string& log_name() noexcept;
 
 /// Writes `text` and a line feed to standard output. The line appears above the progress bars of all sessions, which are displayed on

@@ -24,7 +24,7 @@
 
 namespace stepwell {
 
-/// The type of a tensor's elements. The enumerators have the numbers of TensorFlow's DataType, which files contain.
+/// The type of a tensor's elements. Each enumerator has the number of the same type in TensorFlow's DataType. Files contain these numbers.
 enum class dtype : std::int32_t {
   invalid = 0,
   float32 = 1,
@@ -142,8 +142,8 @@ constexpr dtype dtype_of_element() {
 /// resource) and for unknown types. Elements of 2 and 4 bits take one byte each, as in TensorFlow.
 [[nodiscard]] constexpr std::size_t size_of(dtype type) noexcept { return detail::entry_of(type).size; }
 
-/// Returns the name of the type in messages and in the tool, which is NumPy's or TensorFlow's: "float32", "bool". Returns "invalid" for
-/// unknown numbers.
+/// Returns the name of the type, as NumPy or TensorFlow writes it: "float32", "bool". Messages and the tool use this name. Returns
+/// "invalid" for unknown numbers.
 [[nodiscard]] constexpr std::string_view to_string(dtype type) noexcept { return detail::entry_of(type).name; }
 
 /// The dtype of a C++ element type, or `invalid` if there is none.
@@ -259,12 +259,13 @@ private:
 ///     static tensor_view view(const T& value);  // copies nothing; throws invalid_argument_error if the elements are not
 ///                                               // contiguous in row-major order
 ///
-/// Two more members are optional. They save the hooks that read values in every step the allocation of a shape:
+/// Two more members are optional. With them, hooks that read values in every step need not allocate a shape each time:
 ///
 ///     static elements_view elements(const T& value);             // like `view`, without the shape
 ///     static void copy_shape(const T& value, tensor_shape& to);  // stores the shape of `view(value)` in `to`
 ///
-/// A type whose elements another object may replace while they are copied for a snapshot has one more member. The copy then holds them:
+/// If other code may replace the elements of a `T` while they are copied for a snapshot, the specialisation has one more member. The copying
+/// code holds the returned pointer:
 ///
 ///     static std::shared_ptr<const void> owner(const T& value);  // keeps the elements of `view(value)` in memory
 ///
@@ -357,7 +358,7 @@ public:
         evaluate_(&evaluate_value<T>) {}
 
   /// Writes consecutive elements to `to`, in row-major order, from element number `first` on.
-  /// @pre `to` has the size of elements in bytes. The elements exist.
+  /// @pre The size of `to` is a multiple of the size of one element. All elements that fit into `to` exist.
   void evaluate(std::size_t first, std::span<std::byte> to) const { evaluate_(value_, first, to); }
 
   stepwell::dtype dtype;
@@ -390,9 +391,9 @@ namespace detail {
 /// The size of the largest element in bytes, that of `dtype::complex128`.
 inline constexpr std::size_t largest_element = 16;
 
-/// Calls `see` with each block of the elements, in row-major order. A block fits into the first-level cache of the processor. Stops if `see`
-/// returns false. Returns false if it stopped.
-/// @cost One block on the stack.
+/// Calls `see` with each block of the elements, in row-major order, until `see` returns false. Returns false in this case, otherwise true. A
+/// block fits into the first-level cache of the processor.
+/// @cost Stores one block on the stack.
 bool for_each_block(const lazy_view& values, function_ref<bool(const elements_view& block)> see);
 
 /// Returns the elements of a lazy tensor.
@@ -405,7 +406,7 @@ template<lazy_tensor T>
   return made;
 }
 
-/// The type in which the caller of `run` gets a fetched value: a copy, or the `owner_type` of a lazy tensor.
+/// The type of a fetched value that `run` returns: `owner_type` for a lazy tensor, otherwise the decayed type of the value.
 template<class T>
 struct owned {
   using type = std::decay_t<T>;

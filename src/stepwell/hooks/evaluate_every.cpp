@@ -162,7 +162,7 @@ public:
   // ---- beside the training
 
   /// Puts the values of the previous evaluation into effect, and requests the next one.
-  void turn(const session_requests& session, std::int64_t step) {
+  void publish_and_request(const session_requests& session, std::int64_t step) {
     collect();
     keep_found();
     if (pending_step_ >= 0 && is_pending_done_ != 0) { publish(pending_values_, pending_step_, true); }
@@ -362,7 +362,7 @@ void evaluations::evaluate_here(const session_requests& session, std::int64_t st
   state_->evaluate_here(session, step, evaluate);
 }
 
-void evaluations::evaluate_beside(const session_requests& session, std::int64_t step) { state_->turn(session, step); }
+void evaluations::evaluate_beside(const session_requests& session, std::int64_t step) { state_->publish_and_request(session, step); }
 void evaluations::set_evaluation_of_snapshots(evaluate_snapshot_function evaluate) { state_->evaluate_snapshot = std::move(evaluate); }
 void evaluations::finish() {
   state_->board->has_session = false;

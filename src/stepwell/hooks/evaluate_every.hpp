@@ -123,8 +123,9 @@ inline constexpr bool ends_with_measure<First, Others...> = ends_with_measure<Ot
 template<class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 
-/// Returns a number, an enumerator, or a tensor with one element as a double, if `Metric::update` accepts a double and does not accept the
-/// value itself. Also returns numbers of arithmetic types as doubles if it accepts both. Returns other values unchanged.
+/// Returns the argument of `Metric::update` for `value`. Converts the value to a double if `update` accepts a double, and one of these
+/// conditions holds: the value has an arithmetic type; or it is another number, an enumerator, or a tensor with one element, and `update`
+/// does not accept its type. Returns other values unchanged.
 template<class Metric, class T>
 decltype(auto) metric_argument(const T& value) {
   constexpr bool takes_double = requires(Metric& metric) { metric.update(double{}); };
@@ -210,8 +211,8 @@ private:
   std::uint64_t begin_ = 0;
 };
 
-/// The part of an evaluation hook that does not depend on the types of model and data. It decides when an evaluation is due, and publishes
-/// the values: only then are the values "in effect", that is, visible to the hooks that watch them.
+/// The part of an evaluation hook that does not depend on the types of model and data. It decides when an evaluation is due, and puts the
+/// values into effect: from then on, hooks that watch the values can read them.
 class evaluations {
 public:
   /// Returns the metric `name`, for hooks that watch this metric.
@@ -237,7 +238,8 @@ protected:
   evaluations(evaluate_every_options options, std::vector<std::string> names);
 
   void begin_session() noexcept;
-  /// Returns true if the state must be evaluated in the loop at once: the evaluation of this state did not end in the previous run.
+  /// Begins a session at `step`. Returns true if the state must be evaluated in the loop at once, because the process that saved this state
+  /// ended before the evaluation was complete.
   [[nodiscard]] bool start(const session_requests& session, std::int64_t step);
   /// Checks that `other`, the argument of `beside`, is not the model that the session trains.
   /// @errors `invalid_argument_error` if it is.
@@ -245,8 +247,8 @@ protected:
   /// Returns true if an evaluation is due after the run that reached `step`. Begins the next period in this case.
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step);
   /// Calls `evaluate(stops)` to evaluate the current state in the training loop. The values take effect when `evaluate` has returned. If
-  /// `stops()` has returned true, because the process is about to end, there are no values, and the run that continues evaluates this
-  /// state.
+  /// `stops()` has returned true, because the process is about to end, there are no values. A session that resumes from this state evaluates
+  /// it.
   void evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate);
   /// Waits for the previous evaluation beside the training, and puts its values into effect. Then requests an evaluation of the current
   /// state beside the training.
@@ -270,13 +272,15 @@ struct beside_model {
 /// Makes `evaluate_every` evaluate beside the training: `evaluate_every(500, beside(copy), test_batches, &network::score, ...)`. `other` is
 /// a second object of the type of the model. While the training continues, a thread restores a snapshot of the state into `other` and
 /// evaluates `other`. Hooks that watch the values see them only when the next evaluation is due, so that a resumed run makes the same
-/// decisions. If the evaluation has not ended at that time, the training waits for it. The training also waits for a running evaluation
-/// before it saves a checkpoint. The close waits for it, too. After a stop, in a close, and before the end of the process these waits are
-/// limited (see `session_requests::end_of_waits`). An evaluation that takes longer ends after its current batch, and a warning says that its
-/// values are lost; a close throws `deadline_exceeded_error`, unless the process is about to end. If the checkpoint has the evaluated state,
-/// the run that continues from it evaluates that state again. The destruction of the session waits until the current batch is evaluated.
-/// A `best_checkpoint_hook` saves the state that was evaluated, not the current one. Sessions over graphs of TensorFlow cannot evaluate beside the training: they do not compile
-/// with this option.
+/// decisions. If the evaluation has not ended at that time, the training waits for it. The session also waits for a running evaluation
+/// before it saves a checkpoint, and when it is closed. A `best_checkpoint_hook` saves the state that was evaluated, not the current one.
+///
+/// These waits are limited after a stop, in a close, and before the end of the process (see `session_requests::end_of_waits`). If an
+/// evaluation takes longer, it ends after its current batch, and a warning is logged. Its values are lost. In this case a close throws
+/// `deadline_exceeded_error`, unless the process is about to end. If the newest checkpoint contains the evaluated state, a resumed session
+/// evaluates this state again. The destructor of the session waits until the current batch is evaluated.
+///
+/// A session over a graph of TensorFlow does not compile with `beside`, because its state is not in a model object.
 /// @errors   `invalid_argument_error`, thrown by the creation of the session, if `other` is the model that the session trains.
 /// @lifetime `other` must outlive the session. No other code may use `other` until the session is closed or destroyed.
 template<class Model>

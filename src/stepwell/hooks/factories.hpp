@@ -32,8 +32,8 @@ template<class Rep, class Period, class... Given>
   return logging_tensor_hook(logging_tensor_options{.every_n_secs = seconds_value(period)}, std::move(given)...);
 }
 
-/// Returns a hook that saves a checkpoint in `directory` every `n` steps, or once in each `period`: `save_every(500, "run")`. If
-/// `monitored_training_session` made a session as a chief with a `checkpoint_dir`, the session has such a hook already.
+/// Returns a hook that saves a checkpoint in `directory` every `n` steps, or once in each `period`: `save_every(500, "run")`. The
+/// session of a chief that `monitored_training_session` makes with a `checkpoint_dir` has such a hook already.
 /// @errors The errors of `checkpoint_saver_hook`.
 template<std::integral Steps>
 [[nodiscard]] checkpoint_saver_hook save_every(Steps n, std::string directory) {

@@ -38,7 +38,7 @@ struct whole_run {
   }
 };
 
-/// The summary op of a function that writes the summaries of a run.
+/// The summary op made from a function that writes the summaries of a run.
 template<class Function>
 struct written_summary {
   Function function;
@@ -62,11 +62,12 @@ struct summary_list {
   std::tuple<Ops...> ops;
 };
 
-/// Returns the values that a training session writes to its event file in each period of summaries. Give the result to
-/// `monitored_training_session` beside the hooks: `summaries(summary::scalar("loss", &result::loss), summary::histogram("w", &model::w))`.
-/// The projection of a summary op selects the value, like a fetch: it is a member of the result or of the model, or a callable that takes
-/// the result, the model, or both. Instead of an op, a function can write the summaries of a step, in a session over a model: `[](summary::
-/// writer& out, const result& r, const model& m, std::int64_t step) {...}`. The session needs a directory for event files.
+/// Returns a list of the summaries that a training session writes to its event file in each period of summaries. Pass the list to
+/// `monitored_training_session`, in any position among the hooks: `summaries(summary::scalar("loss", &result::loss),
+/// summary::histogram("w", &model::w))`. The projection of a summary op selects the value, like a fetch: it is a member of the result or of
+/// the model, or a callable that takes the result, the model, or both. Instead of an op, a function can write the summaries of a step, in a
+/// session over a model: `[](summary::writer& out, const result& r, const model& m, std::int64_t step) {...}`. The session needs a
+/// directory for event files.
 template<class... Ops>
 [[nodiscard]] summary_list<detail::summary_op_of<Ops>...> summaries(Ops... ops) {
   static_assert(sizeof...(Ops) > 0,
@@ -83,7 +84,7 @@ namespace detail {
 /// True if `T` is a type that selects an asynchronous session as the first argument of `monitored_training_session`; see
 /// async_training_session.hpp.
 template<class T>
-inline constexpr bool says_how_to_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
+inline constexpr bool selects_async_start = std::is_same_v<T, defer_start_t> || std::is_same_v<T, deferred_start>;
 
 template<class Given>
 inline constexpr bool is_scaffold = false;
@@ -92,7 +93,7 @@ inline constexpr bool is_scaffold<scaffold<Subject>> = true;
 template<class Subject>
 inline constexpr bool is_scaffold<std::shared_ptr<scaffold<Subject>>> = true;
 
-/// True for an argument that is given beside the hooks, and is not a hook.
+/// True for an argument that is not a hook: a scaffold or a list of summaries.
 template<class Given>
 inline constexpr bool is_beside_hooks = is_scaffold<Given>;
 template<class... Ops>
@@ -151,8 +152,8 @@ auto flattened_hooks([[maybe_unused]] bool is_chief, Given&&... given) {
   return std::tuple_cat(detail::hooks_of(std::move(given), is_chief)...);
 }
 
-/// The summary op of the scaffold's function `summary_op`, which may be null. If there are no other summaries, its hook nevertheless begins a
-/// timeline in the event file.
+/// The summary op made from the scaffold's function `summary_op`, which may be null. If `is_alone` is true, there are no other summary ops:
+/// `write` then begins a timeline in the event file even if the function is null.
 template<class Model>
 struct scaffold_summary {
   typename scaffold_traits<Model>::summary_op function;
@@ -165,13 +166,14 @@ struct scaffold_summary {
   }
 };
 
-/// Throws `invalid_argument_error`: a summary function and the `summary_op` of the scaffold, which have the same purpose, are both given.
+/// Throws the error for two functions with the same purpose: one in `summaries(...)`, and the `summary_op` of the scaffold.
+/// @errors `invalid_argument_error` always.
 [[noreturn]] void throw_both_given();
 
 // The functions below are defined in the library and not in this header. Otherwise, they would slow down the compilation of user programs.
 
-/// Checks `options`, and completes them: the directories are absolute, and `saver` has the saver options of the scaffold if it has any, with
-/// `max_to_keep`, the clock and the I/O pool of the session.
+/// Checks `options` and completes them. Makes the directories absolute. Replaces `saver` by the saver options of the scaffold, if there are
+/// any. If `options.max_to_keep` is set, `saver` gets its value. If `saver` has no clock or no I/O pool, it gets that of the session.
 /// @errors `invalid_argument_error` if one of the options that are checked here is invalid, even if it is not used. The message names the
 ///   option.
 void complete(training_options& options, const std::optional<saver_options>& of_scaffold, bool has_summaries);
@@ -182,8 +184,8 @@ void complete(training_options& options, const std::optional<saver_options>& of_
 [[nodiscard]] std::shared_ptr<summary_work> default_summary_work(const training_options& options);
 /// Returns the hook that saves checkpoints. If `is_deferred` is true, the hook locks the directory in `begin`, otherwise in this call.
 [[nodiscard]] checkpoint_saver_hook default_saver_hook(const training_options& options, bool is_deferred);
-/// Returns the setup of a session with the hook `saver`. If the hook is on, the session finds checkpoints with its saver, so that this saver
-/// does not delete the restored checkpoint.
+/// Returns the setup of a session with the hook `saver`. If the hook is on, its saver finds the checkpoint for the restore. The saver then
+/// does not delete this checkpoint.
 [[nodiscard]] session_setup setup_with(const training_options& options, const checkpoint_saver_hook& saver);
 
 template<class Model, class... Ops>
@@ -277,7 +279,7 @@ constexpr bool can_be_trained() {
 ///           before the second one is made.
 /// @see      contract CREATE-7
 template<class Model, class... Given>
-  requires(!detail::says_how_to_start<std::remove_cvref_t<Model>>)
+  requires(!detail::selects_async_start<std::remove_cvref_t<Model>>)
 [[nodiscard]] auto monitored_training_session(Model&& model, training_options options = {}, Given... given) {
   if constexpr (detail::can_be_trained<Model>()) {
     return detail::make_training_session<monitored_session>(model, options, std::tuple<>(), std::move(given)...);

@@ -7,9 +7,9 @@
 // Tensors in a checkpoint are row-major. A column-major container, or a view whose elements are not contiguous, keeps its shape; each save
 // and each restore copies its elements one by one.
 //
-// An expression such as `2 * x` is evaluated in blocks that fit into the first-level cache, by xtensor's assignment of SIMD batches if it has
-// one for the expression (define XTENSOR_USE_XSIMD). An expression refers to named objects from which it is made. A function that returns an
-// expression must not make it from local variables:
+// An expression such as `2 * x` is evaluated in blocks that fit into the first-level cache. If XTENSOR_USE_XSIMD is defined, xtensor
+// computes the blocks of most expressions of row-major containers with SIMD instructions. An expression holds references to the named
+// objects from which it is made. A function that returns an expression must not make it from local variables:
 //
 //     summary::histogram("update", [](const result& r) { return r.rate * r.gradient; })                    // right
 //     summary::histogram("update", [](const result& r) { auto x = 2 * r.gradient; return r.rate * x; })    // wrong: refers to x
@@ -62,14 +62,14 @@ concept expression = xt::is_xexpression<T>::value && size_of(dtype_of_element<ty
 
 namespace detail {
 
-/// The elements are in memory, with strides between them.
+/// An expression whose elements are in memory, at the distances that `strides()` returns.
 template<class T>
 concept stored = expression<T> && requires(const T& value) {
   { *value.data() } -> std::same_as<const typename T::value_type&>;
   value.strides().begin();
 };
 
-/// The type says that the elements are contiguous in row-major order.
+/// A `stored` type whose static layout is row-major.
 template<class T>
 concept row_major = stored<T> && T::static_layout == xt::layout_type::row_major;
 
@@ -87,7 +87,7 @@ inline constexpr bool is_reference<xt::xarray_adaptor<Of, L, Shape, Tag>> = std:
 template<class Pointer, class Allocator>
 inline constexpr bool is_reference<xt::xbuffer_adaptor<Pointer, xt::no_ownership, Allocator>> = true;
 
-/// Each element of a `T&` can be assigned to.
+/// An expression whose elements can be assigned to.
 template<class T>
 concept writable = expression<T> && requires(T& value, const typename T::value_type& element) { *value.begin() = element; } &&
                    std::is_lvalue_reference_v<decltype(*std::declval<T&>().begin())>;
@@ -103,7 +103,7 @@ template<class T>
   return true;
 }
 
-/// The elements of an expression from number `first` on, for xtensor's assignment.
+/// An argument of xtensor's assignment: its element `i` is element `first + i` of `value`.
 template<class T>
 struct elements_from {
   using value_type = typename T::value_type;
@@ -148,7 +148,7 @@ void assign_linear(const T& value, std::size_t first, std::span<typename T::valu
   }
 }
 
-/// Copies the elements of a variable that are not contiguous.
+/// The elements of a variable if they are not contiguous. Copies them one by one.
 template<class T>
 class scattered_elements final : public device_elements {
   using element = typename T::value_type;
@@ -250,7 +250,8 @@ public:
       std::memcpy(to.data(), &one, sizeof one);
     }
   }
-  /// Returns the elements of a variable if they are not contiguous in row-major order.
+  /// Returns an object that copies the elements one by one. Returns null if the elements are contiguous in row-major order: `view` then
+  /// refers to them.
   static std::shared_ptr<device_elements> on_device(const T& value)
     requires(is_variable && is_writable && !xtensor::detail::row_major<T>)
   {
