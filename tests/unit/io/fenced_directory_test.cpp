@@ -246,7 +246,9 @@ TEST_CASE("threads that open one directory at once have different numbers, and t
     {
       std::vector<std::jthread> threads;
       for (std::size_t i = 0; i < all.size(); ++i) {
-        threads.emplace_back([&, i] { numbers[i] = all[i]->open_fence().ok() ? *all[i]->open_fence() : 0; });
+        threads.emplace_back([&, i] {
+          if (const auto number = all[i]->open_fence()) { numbers[i] = *number; }  // an error if another thread has taken over meanwhile
+        });
       }
     }
     int writers = 0;

@@ -211,6 +211,7 @@ TEST_CASE("an evaluation beside the training that takes longer than the grace do
     auto session = sw::monitored_training_session(rig.model, preemptible(rig, time), signalling_hook{4}, tested);
     sw::test::wait_for_saves(session);
     sw::test::run_until(session, 3);
+    door.wait_for_somebody();
     const auto before = time->now();
     time->impatient = true;
     sw::test::run_until(session, 4);
