@@ -28,6 +28,10 @@
 #include <utility>
 #include <vector>
 
+#ifdef _LIBCPP_VERSION
+#include <random>
+#endif
+
 namespace stepwell {
 
 /// A type with the member functions of a tensor: `data`, `size` and `shape`.
@@ -47,9 +51,20 @@ concept element_range =
 template<class T>
 concept variable_like = tensor_element<std::remove_cvref_t<T>> || adapted_tensor<T> || element_range<T> || tensor_like<T>;
 
-/// A random engine or distribution, such as those of `<random>`: its stream operators write and read its complete state.
+namespace detail {
+/// True for a distribution whose stream operators omit a part of its state.
 template<class T>
-concept random_state = !variable_like<T> && std::copyable<T> &&
+inline constexpr bool omits_state = false;
+#ifdef _LIBCPP_VERSION
+template<class Real>
+inline constexpr bool omits_state<std::student_t_distribution<Real>> = true;  // the value that its normal distribution keeps
+#endif
+}  // namespace detail
+
+/// A random engine or distribution, such as those of `<random>`: its stream operators write and read its complete state. With libc++ this
+/// excludes `std::student_t_distribution`, whose operators omit the value that it keeps for the next call.
+template<class T>
+concept random_state = !variable_like<T> && std::copyable<T> && !detail::omits_state<T> &&
     (requires(T& value) { { T::min() } -> std::same_as<typename T::result_type>; { value() } -> std::same_as<typename T::result_type>; } ||
      requires(T& value) { { value.param() } -> std::same_as<typename T::param_type>; value.reset(); }) &&
     requires(std::ostream& out, std::istream& in, T& value) { out << std::as_const(value); in >> value; };

@@ -282,14 +282,19 @@ TEST_CASE("the distributions of <random> are variables, in every locale", "[base
   const std::vector<double> borders{0, 0.1, 0.7};
   const std::vector<double> weights{0.3, 0.7, 0.1};
   const auto check = [&] {
-    check_all(
-        std::uniform_int_distribution<int>(-5, 1234567), std::uniform_real_distribution<double>(0.1, 1234.5),
-        std::bernoulli_distribution(0.3), std::binomial_distribution<int>(1000, 0.3), std::geometric_distribution<int>(0.3),
-        std::negative_binomial_distribution<int>(5, 0.3), std::poisson_distribution<int>(4.1), std::exponential_distribution<double>(0.3),
-        std::gamma_distribution<double>(0.3, 2), std::weibull_distribution<double>(0.3, 2), std::extreme_value_distribution<double>(0.3, 2),
-        std::normal_distribution<double>(0.1, 3), std::lognormal_distribution<double>(0.1, 3), std::chi_squared_distribution<double>(3.3),
-        std::cauchy_distribution<double>(0.1, 3), std::fisher_f_distribution<double>(3.3, 4.4), std::student_t_distribution<double>(3.3),
-        std::discrete_distribution<int>({1.0, 1.0}));
+    check_all(std::uniform_int_distribution<int>(-5, 1234567), std::uniform_real_distribution<double>(0.1, 1234.5),
+              std::bernoulli_distribution(0.3), std::binomial_distribution<int>(1000, 0.3), std::geometric_distribution<int>(0.3),
+              std::negative_binomial_distribution<int>(5, 0.3), std::poisson_distribution<int>(4.1),
+              std::exponential_distribution<double>(0.3), std::gamma_distribution<double>(0.3, 2),
+              std::weibull_distribution<double>(0.3, 2), std::extreme_value_distribution<double>(0.3, 2),
+              std::normal_distribution<double>(0.1, 3), std::lognormal_distribution<double>(0.1, 3),
+              std::chi_squared_distribution<double>(3.3), std::cauchy_distribution<double>(0.1, 3),
+              std::fisher_f_distribution<double>(3.3, 4.4), std::discrete_distribution<int>({1.0, 1.0}));
+#ifdef _LIBCPP_VERSION
+    STATIC_REQUIRE_FALSE(sw::random_state<std::student_t_distribution<double>>);  // its operators omit a part of its state
+#else
+    check_distribution(std::student_t_distribution<double>(3.3));
+#endif
   };
   check();
   const global_locale other;
