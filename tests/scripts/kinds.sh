@@ -307,7 +307,7 @@ programs_of() {
   local preset=$1
   shift
   (cd "$root" && ctest --test-dir "build/$preset" -N "$@") |
-    sed -n 's/^ *Test *#[0-9]*: //p' | sed 's/^docs\//docs_/; s/^example_//' |
+    sed -n 's/^ *Test *#[0-9]*: //p' | sed 's/^docs\//docs_/; s/^example_//; s/^portable\/\(.*\)/\1_portable/' |
     grep -xFf <(cmake --build "$root/build/$preset" --target help | sed -n 's/: phony$//p')
 }
 
