@@ -125,14 +125,6 @@ struct verbose_hook {
   }
 };
 
-/// Starts a thread that ends when `door` is open, and not because of a stop.
-struct stubborn_thread_hook {
-  sw::test::gate* door;
-  void after_create_session(auto&, sw::coordinator& threads) {
-    threads.start_thread("stubborn", [at = door](const std::stop_token&) { at->pass(); });
-  }
-};
-
 /// Stores the signals of the session.
 struct signals_hook {
   std::shared_ptr<sw::session_signals>* into;
@@ -451,24 +443,6 @@ TEST_CASE("a signal during a close that waits for the flush of a summary limits 
     const end_of_process_while_waiting sender(rig.clock, &signals);
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
   }
-  door.open();
-}
-
-TEST_CASE("a signal during a close that waits for a thread of a hook limits this wait, and names the thread", "[training][preemption]") {
-  sw::test::log_capture log;
-  sw::test::gate door;
-  door.close();
-  session_rig rig;
-  std::shared_ptr<sw::session_signals> signals;
-  auto session = sw::monitored_training_session(rig.model, preemptible(rig), signals_hook{&signals}, stubborn_thread_hook{&door});
-  sw::test::run_until(session, 3);
-  sw::test::wait_for_saves(session);
-  {
-    const end_of_process_while_waiting sender(rig.clock, &signals);
-    session.close();
-  }
-  CHECK(log.contains(sw::log_level::warning, "threads still running: stubborn"));
-  CHECK(rig.steps() == "0 3");
   door.open();
 }
 
