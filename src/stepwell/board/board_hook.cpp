@@ -221,8 +221,8 @@ struct session_board::state {
     std::int64_t step;
   };
   save_counts at_last_look{};
-  std::map<std::uint64_t, save_counts>
-      requested;  // of pending checkpoints: the counts of the look before the request, and the first step after it
+  // of pending checkpoints: the counts of the look before the request, and the first step after it
+  std::map<std::uint64_t, save_counts> requested;
   std::map<std::uint64_t, run_metadata> tracing;  // of pending traces
   std::unique_ptr<log_listener> listener;
   std::unique_ptr<running_server> server;  // last: its thread uses the other members

@@ -103,6 +103,15 @@ sw::board_options each_step() {
 
 using result = sw::test::adding_model::result;
 
+/// Returns a session with a checkpoint at its start, and with a board that looks at it every 10 s.
+auto session_with_rare_looks(session_rig& rig) {
+  auto options = rig.options();
+  options.save_checkpoint_steps = 1000;
+  auto board = each_step();
+  board.update_secs = 10;
+  return sw::monitored_training_session(rig.model, options, sw::board_hook(board));
+}
+
 }  // namespace
 
 TEST_CASE("a board shows its session while it trains, and its events", "[board][hook]") {
@@ -174,11 +183,7 @@ TEST_CASE("a checkpoint, a stop and a trace can be requested on the board", "[bo
 TEST_CASE("a checkpoint that is saved between two looks of the board is durable", "[board][hook]") {
   const sw::test::log_capture log;
   session_rig rig;
-  auto options = rig.options();
-  options.save_checkpoint_steps = 1000;
-  auto board = each_step();
-  board.update_secs = 10;
-  auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(board));
+  auto session = session_with_rare_looks(rig);
   const place at(session.hook<sw::board_hook<>>().url());
   sw::test::run_until(session, 3);
   sw::test::wait_for_saves(session);
@@ -201,11 +206,7 @@ TEST_CASE("a checkpoint that is requested long after the last look of the board 
           "[board][hook]") {
   const sw::test::log_capture log;
   session_rig rig;
-  auto options = rig.options();
-  options.save_checkpoint_steps = 1000;
-  auto board = each_step();
-  board.update_secs = 10;
-  auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(board));
+  auto session = session_with_rare_looks(rig);
   const place at(session.hook<sw::board_hook<>>().url());
   sw::test::run_until(session, 3);
   sw::test::wait_for_saves(session);  // of the first checkpoint

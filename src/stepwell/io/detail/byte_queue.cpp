@@ -322,19 +322,20 @@ byte_queue::pending_flush::pending_flush(std::shared_ptr<core> queue, std::uint6
     : queue_(std::move(queue)), target_(target) {}
 
 /// Runs a posted task here, because in the pool it could be queued behind the job that makes this call.
-result<void> byte_queue::pending_flush::wait(clock::time_point until, const std::stop_token& stop) const { return wait(true, until, stop); }
-
-result<void> byte_queue::pending_flush::wait_for_pool(clock::time_point until, const std::stop_token& stop) const {
-  return wait(false, until, stop);
+result<void> byte_queue::pending_flush::wait(clock::time_point until, const std::stop_token& stop) const {
+  {
+    std::unique_lock lock(queue_->mutex);
+    queue_->run_posted(lock);
+  }
+  return wait_for_pool(until, stop);
 }
 
-result<void> byte_queue::pending_flush::wait(bool runs_task, clock::time_point until, const std::stop_token& stop) const {
+result<void> byte_queue::pending_flush::wait_for_pool(clock::time_point until, const std::stop_token& stop) const {
   const std::stop_callback wake(stop, [this] {
     { const std::lock_guard lock(queue_->mutex); }  // so that the notification is not lost
     queue_->changed.notify_all();
   });
   std::unique_lock lock(queue_->mutex);
-  if (runs_task) { queue_->run_posted(lock); }
   return queue_->wait_synced(lock, target_, until, stop);
 }
 

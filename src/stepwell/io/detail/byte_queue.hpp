@@ -115,7 +115,6 @@ public:
   private:
     friend class byte_queue;
     pending_flush(std::shared_ptr<core> queue, std::uint64_t target) noexcept;
-    [[nodiscard]] result<void> wait(bool runs_task, clock::time_point until, const std::stop_token& stop) const;
 
     std::shared_ptr<core> queue_;
     std::uint64_t target_;  // number of bytes since the creation of the queue

@@ -105,15 +105,14 @@ void session_engine::watch_for_end() {
   requests_.signals()->set_grace_of_process(grace ? std::optional(detail::as_duration(*grace)) : std::nullopt);
   requests_.limits().set_grace_of_stop(detail::as_duration(options().stop_grace_period_secs));
   if (options().stop_on.empty()) { return; }
-  end_signals_ = value_or_throw(io::signal_watch::start(
-      options().stop_on, [this, signals = requests_.signals(), time = requests_.facts().time, name = options().name](int signal) {
-        const auto what = "the process was sent " + io::signal_name(signal);
-        const auto now = time->now();
-        watch_grace_from(now);
-        signals->end_process(what, now);
-        const log_scope named(name);
-        log_info(what + "; the session stops after the step that is running");
-      }));
+  end_signals_ = value_or_throw(io::signal_watch::start(options().stop_on, [this](int signal) {
+    const auto what = "the process was sent " + io::signal_name(signal);
+    const auto now = requests_.facts().time->now();
+    watch_grace_from(now);
+    requests_.signals()->end_process(what, now);
+    const log_scope named(options().name);
+    log_info(what + "; the session stops after the step that is running");
+  }));
 }
 
 /// Warns if the session has not ended when the grace that began at `begin` is over, and says what has not ended.
