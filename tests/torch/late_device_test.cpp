@@ -48,7 +48,8 @@ struct counting_model {
     const at::NoGradGuard without_gradients;
     means.add_(1);
     few.add_(1);
-    hidden = hidden.add(1);
+    hidden = hidden.add(2);
+    hidden = hidden.sub(1);  // in the memory of the one that is copied, if the copy does not keep it
   }
   void after_fence() {
     const at::NoGradGuard without_gradients;
