@@ -40,11 +40,13 @@ public:
   std::vector<std::exception_ptr> run(const std::function<void(std::shared_ptr<group>)>& program, group_options options = {}) {
     std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size_));
     std::vector<std::thread> threads;
+    running_ = size_;
     for (int rank = 0; rank < size_; ++rank) {
       threads.emplace_back([&, rank] {
         try {
           program(join(rank, options));
         } catch (...) { failures[static_cast<std::size_t>(rank)] = std::current_exception(); }
+        --running_;
       });
     }
     for (auto& thread : threads) { thread.join(); }
@@ -58,8 +60,20 @@ public:
   }
   /// The number of sums and broadcasts of all ranks.
   std::atomic<int> operations = 0;
+  /// Called in each rank after a sum. An exception stands for a loss that this rank sees, and perhaps no other one.
+  std::function<void(int rank, dtype type)> after_sum = nullptr;
+  /// Returns true if each rank that runs waits for other ranks.
+  [[nodiscard]] bool all_are_waiting() const { return waiting_ > 0 && waiting_ == running_; }
 
 private:
+  struct counted {
+    explicit counted(std::atomic<int>& in) : count(in) { ++count; }
+    ~counted() { --count; }
+    counted(const counted&) = delete;
+    counted& operator=(const counted&) = delete;
+    std::atomic<int>& count;
+  };
+
   /// One collective of all its members. Each operation is a meeting of all of them.
   struct meeting {
     explicit meeting(std::size_t size) : members(size) {}
@@ -82,7 +96,8 @@ private:
         changed.notify_all();
         throw unavailable_error("a thread of the group is lost");
       };
-      wait([&] { return leaving == 0; });
+      wait([&] { return leaving == 0 || is_broken; });
+      if (is_broken) { throw unavailable_error("a thread of the group is lost"); }
       if (arrived.empty()) { arrived.resize(members); }
       arrived[place] = elements;
       const auto mine = round;
@@ -111,15 +126,18 @@ private:
     [[nodiscard]] const std::vector<int>& members() const noexcept override { return members_; }
     void sum(dtype type, std::span<std::byte> elements) override {
       ++job_.operations;
+      const counted one(job_.waiting_);
       with_->meet(place_, elements, [type](std::span<std::span<std::byte>> all) {
         if (type == dtype::float32) { return add<float>(all); }
         if (type == dtype::float64) { return add<double>(all); }
         if (type == dtype::int64) { return add<std::int64_t>(all); }
         throw unimplemented_error("threads add float, double and int64 only");
       });
+      if (job_.after_sum) { job_.after_sum(members_[place_], type); }
     }
     void broadcast(std::span<std::byte> bytes) override {
       ++job_.operations;
+      const counted one(job_.waiting_);
       with_->meet(place_, bytes, [](std::span<std::span<std::byte>> all) {
         for (const auto& to : all.subspan(1)) { std::ranges::copy(all[0], to.begin()); }
       });
@@ -171,6 +189,7 @@ private:
     [[nodiscard]] int size() const noexcept override { return job_.size_; }
     [[nodiscard]] bool can_form_again() const noexcept override { return true; }
     [[nodiscard]] formed_collective form(const formation& how) override {
+      const counted one(job_.waiting_);
       thread_store store(job_);
       const auto agreed = agree_on_formation(store, {rank_, job_.size_, identity_}, how);
       std::vector<int> members;
@@ -193,6 +212,8 @@ private:
   };
 
   int size_;
+  std::atomic<int> running_ = 0;
+  std::atomic<int> waiting_ = 0;
   std::mutex mutex_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::shared_ptr<meeting>> meetings_;

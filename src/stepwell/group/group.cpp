@@ -87,6 +87,15 @@ void group::sum_elements(dtype type, std::span<std::byte> elements) {
   voted_step_ = step;
 }
 
+bool group::sum_on_gpu(dtype type, std::span<std::byte> elements) {
+  if (size() == 1) { return true; }
+  check_formed("sum");
+  if (!collective_->adds_on_gpu()) { return false; }
+  sum_elements(dtype::int64, {});  // carries the vote, which the host must read
+  guarded("sum", [&](collective& all) { all.sum_on_gpu(type, elements); });
+  return true;
+}
+
 void group::broadcast_bytes(std::span<std::byte> bytes) {
   if (size() == 1) { return; }
   check_formed("broadcast");
@@ -198,18 +207,23 @@ void group::discard_step_if_ended(const std::vector<std::int64_t>& causes) {
   const auto first = std::ranges::find_if(causes, [](auto one) { return one != 0; });
   if (first == causes.end()) { return; }
   has_ended_ = true;
+  announce_end(*first);  // rank 0 may lose the group in this sum, as in `leave`
   const auto rank = collective_->members()[static_cast<std::size_t>(first - causes.begin())];
   if (session_.stop) { session_.stop(rank, *first); }
   throw out_of_range_error(fmt::format("rank {} of the group has ended the training", rank));
 }
 
+/// Announces the end to rank 0, which perhaps loses the group in the last sum. It then does not wait for this process.
+void group::announce_end(std::int64_t cause) {
+  if (engine_->rank() == 0) { return; }
+  try {
+    engine_->announce_end(cause);
+  } catch (const unavailable_error& failed) { log_info(fmt::format("could not announce the end of the training: {}", failed.what())); }
+}
+
 void group::leave(std::int64_t cause) {
   if (size() == 1 || !collective_ || std::exchange(has_ended_, true)) { return; }
-  if (engine_->rank() != 0) {  // before the last sum, because rank 0 may end right after it
-    try {
-      engine_->announce_end(cause);
-    } catch (const unavailable_error& failed) { log_info(fmt::format("could not announce the end of the training: {}", failed.what())); }
-  }
+  announce_end(cause);  // before the last sum, because rank 0 may end right after it
   if (payload_ == payload()) { return static_cast<void>(values_of_all(-cause)); }
   std::vector<std::byte> last(payload_.bytes + (payload_.type == dtype::int64 ? sizeof(std::int64_t) : 0));
   if (payload_.type == dtype::int64 && payload_.bytes > 0) { last[payload_.bytes] = std::byte{1}; }

@@ -117,6 +117,10 @@ public:
     return *std::move(merged_metric);
   }
   void sum_elements(dtype type, std::span<std::byte> elements);
+  /// Like `sum`, for elements in the memory of a CUDA device. If this is the first sum of a step, a sum of one integer for each process precedes it.
+  /// Returns false, without a sum, if the engine adds elements of the host only.
+  /// @errors Those of `sum`.
+  [[nodiscard]] bool sum_on_gpu(dtype type, std::span<std::byte> elements);
   void broadcast_bytes(std::span<std::byte> bytes);
 
   // ---- Functions for the session.
@@ -178,6 +182,7 @@ private:
   static void assign(const variable_list& variables, std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<std::int64_t> values_of_all(std::int64_t mine);
   void discard_step_if_ended(const std::vector<std::int64_t>& causes);
+  void announce_end(std::int64_t cause);
 
   std::unique_ptr<engine> engine_;
   group_options options_;

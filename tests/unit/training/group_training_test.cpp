@@ -7,6 +7,7 @@
 #include "support/temporary_directory.hpp"
 #include "support/thread_group.hpp"
 
+#include <stepwell/base/clock.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/group/part_of.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
@@ -17,17 +18,22 @@
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <latch>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -133,6 +139,69 @@ struct counting_model : mean_model {
 
   examples last;
 };
+
+/// Advances a manual clock while all ranks of `job` wait for each other.
+class ticking {
+public:
+  ticking(const thread_job& job, sw::manual_clock& clock)
+      : thread_([&job, &clock](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            job.all_are_waiting() && clock.pending() > 0 ? clock.advance(std::chrono::milliseconds(10)) : std::this_thread::yield();
+          }
+        }) {}
+
+private:
+  std::jthread thread_;
+};
+
+/// How a rank of a group has ended.
+struct ended_rank {
+  std::int64_t step = 0;
+  sw::stop_reason why = {};
+};
+
+/// Trains three ranks, of which rank 2 ends with step 7: by a request, or because its data ends. The ranks in `losing` lose the group in the last
+/// sum of rank 2. A lost process would be awaited longer than this test takes.
+std::map<int, ended_rank> train_with_loss_in_last_sum(const std::string& directory, bool is_request, const std::set<int>& losing,
+                                                      record& seen) {
+  thread_job job(3);
+  const auto clock = std::make_shared<sw::manual_clock>();
+  std::mutex mutex;
+  std::map<int, ended_rank> ended;
+  std::set<int> to_lose = losing;
+  std::atomic<bool> is_ending = false;
+  job.after_sum = [&](int rank, sw::dtype type) {
+    if (!is_ending || type != sw::dtype::int64) { return; }  // the sums of the model are doubles, the causes of an end are integers
+    const std::lock_guard lock(mutex);
+    if (to_lose.erase(rank) > 0) { throw sw::unavailable_error("the connections were lost"); }
+  };
+  const ticking ticks(job, *clock);
+  job.run_well(
+      [&](const std::shared_ptr<sw::group>& group) {
+        const int rank = group->rank();
+        mean_model model(group);
+        auto options = options_of(group, directory);
+        options.clock = clock;
+        options.max_wait_secs = 600;
+        auto batches = batches_of(group, rank == 2 && !is_request ? 1 : 2);
+        auto session = sw::monitored_training_session(model, options);
+        std::int64_t done = 0;
+        for (const auto& step : session.steps(batches)) {
+          done = step.global_step;
+          seen.add(rank, done, step.value.weight);
+          if (rank != 2 || done != 7) { continue; }
+          is_ending = true;
+          if (is_request) { session.request_stop("enough"); }
+        }
+        {
+          const std::lock_guard lock(mutex);
+          ended[rank] = {done, session.stop_reason()};
+        }
+        session.close();
+      },
+      {.patience_secs = 10'000, .parts = 4});
+  return ended;
+}
 
 }  // namespace
 
@@ -412,6 +481,34 @@ TEST_CASE("a process that is lost after the last step of rank 0 finds that the t
   });
   CHECK_THAT(reason, ContainsSubstring("rank 0 of the group has ended the training at step 20"));
   CHECK(steps_in(directory.path()) == "0 5 10 15 20");
+}
+
+TEST_CASE("a request of a process that ends alone is obeyed by the others, which form the group without it") {
+  const auto expected = weights_alone(7);
+  const std::set<int> losing = GENERATE(std::set{0}, std::set{0, 1});
+  const temporary_directory directory;
+  record seen;
+  const auto ended = train_with_loss_in_last_sum(directory.path(), true, losing, seen);
+  REQUIRE(ended.size() == 3);
+  for (const auto& [rank, one] : ended) { CHECK(one.why.cause == sw::stop_cause::requested); }
+  CHECK(ended.at(2).step == 7);
+  CHECK(steps_in(directory.path()) == "0 5");  // restored, and stopped before another step
+  CHECK(sw::run_ended(directory.path())->global_step == 5);
+  for (int rank = 0; rank < 3; ++rank) { CHECK(seen.of(rank) == expected); }
+}
+
+TEST_CASE("the others finish the training of a group if the data of a process that ends alone has ended") {
+  const auto expected = weights_alone(14);
+  const std::set<int> losing = GENERATE(std::set{0}, std::set{0, 1});
+  const temporary_directory directory;
+  record seen;
+  const auto ended = train_with_loss_in_last_sum(directory.path(), false, losing, seen);
+  REQUIRE(ended.size() == 3);
+  CHECK(ended.at(2).step == 7);
+  CHECK(ended.at(1).step == (losing.contains(1) ? 14 : 7));
+  CHECK(ended.at(0).step == 14);
+  CHECK(seen.of(0) == expected);
+  CHECK(steps_in(directory.path()) == "0 5 10 14");
 }
 
 TEST_CASE("a stop ends a session that waits for a lost process of its group") {
