@@ -15,14 +15,25 @@
 
 namespace stepwell::libtorch {
 
+namespace {
+
+bool sum_on_gpu(group& all, at::Tensor& values) {
+  if (!values.is_cuda()) { return false; }
+  const auto type = tensor_adapter<at::Tensor>::on_device(values)->description().dtype;
+  return all.sum_on_gpu(type, {static_cast<std::byte*>(values.data_ptr()), values.nbytes()});
+}
+
+}  // namespace
+
 bucket::bucket(std::vector<at::Tensor> parameters) : parameters_(std::move(parameters)) {
   std::erase_if(parameters_, [](const at::Tensor& one) { return one.defined() && !one.requires_grad(); });
   std::vector<at::ScalarType> types;
   std::map<at::ScalarType, std::int64_t> counts;
   for (const auto& one : parameters_) {
-    if (!one.defined() || !one.device().is_cpu() || one.layout() != at::kStrided || !at::isFloatingType(one.scalar_type())) {
+    if (!one.defined() || one.layout() != at::kStrided || one.is_meta() || !at::isFloatingType(one.scalar_type()) ||
+        one.device() != parameters_[0].device()) {
       throw invalid_argument_error(
-          "bucket: a parameter is undefined, not on the CPU, sparse, or not of a floating-point type; sum its gradient "
+          "bucket: a parameter is undefined, sparse, on another device than the first one, or not of a floating-point type; sum its gradient "
           "in another way");
     }
     if (!counts.contains(one.scalar_type())) { types.push_back(one.scalar_type()); }
@@ -30,7 +41,7 @@ bucket::bucket(std::vector<at::Tensor> parameters) : parameters_(std::move(param
   }
   std::map<at::ScalarType, at::Tensor> flat_of;
   for (const auto type : types) {
-    flat_.push_back(at::zeros({counts[type]}, at::TensorOptions().dtype(type)));
+    flat_.push_back(at::zeros({counts[type]}, parameters_[0].options().dtype(type).requires_grad(false)));
     flat_of[type] = flat_.back();
   }
   std::map<at::ScalarType, std::int64_t> used;
@@ -58,7 +69,15 @@ void bucket::sum(group& all) {
                                       "bucket.zero() in place of optimizer.zero_grad()");
     }
   }
-  for (auto& one : flat_) { all.sum(one); }
+  for (auto& one : flat_) {
+    if (one.is_cpu()) {
+      all.sum(one);
+    } else if (!sum_on_gpu(all, one)) {
+      auto on_host = one.cpu();
+      all.sum(on_host);
+      one.copy_(on_host);
+    }
+  }
 }
 
 }  // namespace stepwell::libtorch

@@ -23,13 +23,14 @@ namespace stepwell::libtorch {
 class bucket {
 public:
   /// Replaces the gradients of `parameters` by views. Parameters without `requires_grad` are ignored.
-  /// @errors   `invalid_argument_error` for a parameter that is undefined, sparse, on another device than the CPU, or of an integer type.
+  /// @errors   `invalid_argument_error` for a parameter that is undefined, sparse, on another device than the first one, or of an integer type.
   /// @lifetime Keeps the tensors alive. Create the module and move it to its type before this call.
   explicit bucket(std::vector<at::Tensor> parameters);
 
   /// Sets all gradients to zero. Restores views that were replaced, for example by `optimizer.zero_grad()`.
   void zero();
-  /// Replaces each gradient by its sum over the processes of `all`.
+  /// Replaces each gradient by its sum over the processes of `all`. Gradients on a device are copied to the host and back, unless NCCL adds them on
+  /// the GPU.
   /// @errors Those of `group::sum`. `failed_precondition_error` if a gradient is no view any more: something has replaced it since `zero`.
   void sum(group& all);
   /// Returns the flat tensors: one for each element type, in the order in which the types first occur among the parameters.

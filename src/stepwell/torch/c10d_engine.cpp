@@ -12,6 +12,10 @@
 #include <c10/util/StringUtil.h>
 #include <torch/version.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#ifdef STEPWELL_WITH_NCCL  // this part has been compiled, but never run
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -31,6 +35,7 @@
 //   process/RANK      the identity of the newest process of this rank; each connection sets it first
 //   failed/NAME       set if a process could not connect to the others of this formation
 //   gloo/NAME/...     the addresses of the processes
+//   nccl/NAME/...     those for sums on GPUs, if this library is built with NCCL; they are not removed
 
 namespace stepwell::libtorch::detail {
 
@@ -174,41 +179,62 @@ std::optional<at::ScalarType> summable(dtype type) {
   }
 }
 
-class gloo_collective final : public collective {
+#ifdef STEPWELL_WITH_NCCL
+using gpu_process_group = c10d::ProcessGroupNCCL;
+#else
+using gpu_process_group = c10d::ProcessGroupGloo;  // never made
+#endif
+
+class c10d_collective final : public collective {
 public:
-  /// `group` is null if there is one process.
-  gloo_collective(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, c10::intrusive_ptr<address_store> addresses, int place)
-      : group_(std::move(group)), addresses_(std::move(addresses)), place_(static_cast<std::size_t>(place)) {
+  /// `group` is null if there is one process. `gpus` adds on GPUs, and is null if this is not possible.
+  c10d_collective(c10::intrusive_ptr<c10d::ProcessGroupGloo> group, c10::intrusive_ptr<gpu_process_group> gpus,
+                  c10::intrusive_ptr<address_store> addresses, int place)
+      : group_(std::move(group)), gpus_(std::move(gpus)), addresses_(std::move(addresses)), place_(static_cast<std::size_t>(place)) {
     for (const auto& member : addresses_->members()) { ranks_.push_back(member.rank); }
   }
 
   [[nodiscard]] const std::vector<int>& members() const noexcept override { return ranks_; }
 
   void sum(dtype type, std::span<std::byte> elements) override {
-    const auto torch_type = summable(type);
-    if (!torch_type) { throw unimplemented_error(c10::str("c10d cannot add elements of type ", to_string(type))); }
-    run("sum", *torch_type, size_of(type), elements, [](c10d::ProcessGroupGloo& group, auto& tensors) { return group.allreduce(tensors); });
+    run("sum", group_, summed(type, at::kCPU), elements, [](auto& group, auto& tensors) { return group.allreduce(tensors); });
   }
 
   void broadcast(std::span<std::byte> bytes) override {
-    run("broadcast", at::kByte, 1, bytes, [](c10d::ProcessGroupGloo& group, auto& tensors) { return group.broadcast(tensors); });
+    run("broadcast", group_, at::TensorOptions(at::kByte), bytes, [](auto& group, auto& tensors) { return group.broadcast(tensors); });
+  }
+
+  [[nodiscard]] bool adds_on_gpu() const noexcept override { return gpus_ != nullptr; }
+  void sum_on_gpu(dtype type, std::span<std::byte> elements) override {
+    run("sum on the GPU", gpus_, summed(type, at::kCUDA), elements, [](auto& group, auto& tensors) { return group.allreduce(tensors); });
   }
 
   void abandon(std::string_view /*why*/) noexcept override {
     const std::lock_guard lock(mutex_);
+#ifdef STEPWELL_WITH_NCCL
+    if (gpus_) { gpus_->abort(); }
+#endif
+    gpus_.reset();
     group_.reset();  // closes the connections, so that the others fail
   }
 
 private:
-  template<class Operation>
-  void run(std::string_view tried, at::ScalarType type, std::size_t size, std::span<std::byte> elements, Operation operation) {
+  static at::TensorOptions summed(dtype type, at::DeviceType where) {
+    const auto torch_type = summable(type);
+    if (!torch_type) { throw unimplemented_error(c10::str("c10d cannot add elements of type ", to_string(type))); }
+    return at::TensorOptions(*torch_type).device(where);
+  }
+
+  template<class Group, class Operation>
+  void run(std::string_view tried, const c10::intrusive_ptr<Group>& group, const at::TensorOptions& options, std::span<std::byte> elements,
+           Operation operation) {
     if (ranks_.size() == 1 || elements.empty()) { return; }
     const std::lock_guard lock(mutex_);
-    if (!group_) { throw unavailable_error(c10::str("cannot ", tried, ": the connections to the other processes were closed")); }
+    if (!group) { throw unavailable_error(c10::str("cannot ", tried, ": the connections to the other processes were closed")); }
     try {
       std::vector<at::Tensor> tensors{
-          at::from_blob(elements.data(), {static_cast<std::int64_t>(elements.size() / size)}, at::TensorOptions().dtype(type))};
-      operation(*group_, tensors)->wait();
+          at::from_blob(elements.data(), {static_cast<std::int64_t>(elements.size() / options.dtype().itemsize())}, options)};
+      operation(*group, tensors)->wait();
     } catch (...) {
       const auto text = text_of_torch(std::current_exception());
       throw unavailable_error(c10::str("could not ", tried, ": ", lost(text), " or does not answer: ", text));
@@ -229,10 +255,11 @@ private:
   }
 
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  c10::intrusive_ptr<gpu_process_group> gpus_;
   c10::intrusive_ptr<address_store> addresses_;
   std::size_t place_;
   std::vector<int> ranks_;
-  std::mutex mutex_;  // guards `group_`
+  std::mutex mutex_;  // guards both groups
 };
 
 class c10d_engine final : public engine {
@@ -284,18 +311,34 @@ private:
   [[nodiscard]] std::unique_ptr<collective> connected(const agreed_formation& agreed, const formation& how) {
     auto addresses = c10::make_intrusive<address_store>(store_, agreed, how);
     c10::intrusive_ptr<c10d::ProcessGroupGloo> group;
+    c10::intrusive_ptr<gpu_process_group> gpus;
     if (agreed.members.size() > 1) {
       try {
         const auto options = c10d::ProcessGroupGloo::Options::create(timeout_);
         options->devices = {device()};
         options->threads = 1;  // one operation at a time
         group = c10::make_intrusive<c10d::ProcessGroupGloo>(addresses, agreed.place, static_cast<int>(agreed.members.size()), options);
+        gpus = connected_gpus(agreed);
       } catch (const stepwell::error&) { throw; } catch (...) {
         throw unavailable_error(c10::str("could not connect the processes of the group: ", text_of_torch(std::current_exception())));
       }
     }
     addresses->close();
-    return std::make_unique<gloo_collective>(std::move(group), std::move(addresses), agreed.place);
+    return std::make_unique<c10d_collective>(std::move(group), std::move(gpus), std::move(addresses), agreed.place);
+  }
+
+  /// Returns a group that adds on the GPUs. Null if this process has no GPU. NCCL connects at the first sum.
+  [[nodiscard]] c10::intrusive_ptr<gpu_process_group> connected_gpus([[maybe_unused]] const agreed_formation& agreed) const {
+#ifdef STEPWELL_WITH_NCCL
+    if (!at::cuda::is_available()) { return {}; }
+    ::setenv("NCCL_BLOCKING_WAIT", "1", 0);  // NOLINT(concurrency-mt-unsafe) otherwise a loss ends the process
+    const auto options = c10d::ProcessGroupNCCL::Options::create();
+    options->timeout = timeout_;
+    auto addresses = c10::make_intrusive<c10d::PrefixStore>(c10::str("stepwell/nccl/", agreed.name), store_.new_client());
+    return c10::make_intrusive<c10d::ProcessGroupNCCL>(addresses, agreed.place, static_cast<int>(agreed.members.size()), options);
+#else
+    return {};
+#endif
   }
 
   [[nodiscard]] std::shared_ptr<::gloo::transport::Device> device() const {

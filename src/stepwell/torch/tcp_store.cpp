@@ -166,6 +166,8 @@ void tcp_store::end_formation() {
   }
 }
 
+c10::intrusive_ptr<c10d::Store> tcp_store::new_client() const { return connected(host_, port_, false, limit_); }
+
 const std::string& tcp_store::own_address() const {
   if (own_address_.empty()) { throw unavailable_error(c10::str("rank 0 of the group cannot be reached at ", host_, ":", port_)); }
   return own_address_;

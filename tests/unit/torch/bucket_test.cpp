@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "torch_and_catch.hpp"
+#include "twins.hpp"
 
 #include <stepwell/torch/bucket.hpp>
 
@@ -10,50 +11,13 @@
 #include <stepwell/torch/replicas.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <span>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
 
 namespace {
-
-/// A set of two processes: the other one has the same elements.
-class twins final : public sw::collective {
-public:
-  explicit twins(int& sums) : sums_(sums) {}
-  [[nodiscard]] const std::vector<int>& members() const noexcept override { return members_; }
-  void sum(sw::dtype type, std::span<std::byte> elements) override {
-    ++sums_;
-    if (type == sw::dtype::float32) { double_all<float>(elements); }
-    if (type == sw::dtype::float64) { double_all<double>(elements); }
-  }
-  void broadcast(std::span<std::byte> /*bytes*/) override {}
-  void abandon(std::string_view /*why*/) noexcept override {}
-
-private:
-  template<class T>
-  static void double_all(std::span<std::byte> elements) {
-    for (auto& one : std::span(reinterpret_cast<T*>(elements.data()), elements.size() / sizeof(T))) { one *= 2; }
-  }
-  std::vector<int> members_{0, 1};
-  int& sums_;
-};
-
-class twin_engine final : public sw::engine {
-public:
-  explicit twin_engine(int& sums) : sums_(sums) {}
-  [[nodiscard]] std::string_view name() const noexcept override { return "twins"; }
-  [[nodiscard]] int rank() const noexcept override { return 0; }
-  [[nodiscard]] int size() const noexcept override { return 2; }
-  [[nodiscard]] bool can_form_again() const noexcept override { return true; }
-  [[nodiscard]] sw::formed_collective form(const sw::formation& /*how*/) override { return {std::make_unique<twins>(sums_), 1}; }
-
-private:
-  int& sums_;
-};
 
 torch::nn::Sequential network() {
   torch::manual_seed(1);
@@ -66,7 +30,7 @@ void backward(torch::nn::Sequential& model) { model->forward(torch::ones({2, 3})
 
 TEST_CASE("a bucket adds all gradients of one type in one sum, and the optimiser sees the sums", "[torch][group]") {
   int sums = 0;
-  sw::group pair(std::make_unique<twin_engine>(sums));
+  sw::group pair(std::make_unique<sw::test::twin_engine>(sums));
   pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}}, {});
   auto model = network();
   auto alone = network();
@@ -88,7 +52,7 @@ TEST_CASE("a bucket adds all gradients of one type in one sum, and the optimiser
 
 TEST_CASE("a bucket has one flat tensor for each element type", "[torch][group]") {
   int sums = 0;
-  sw::group pair(std::make_unique<twin_engine>(sums));
+  sw::group pair(std::make_unique<sw::test::twin_engine>(sums));
   pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}}, {});
   const auto wide = torch::ones({2}, torch::TensorOptions().dtype(torch::kDouble)).requires_grad_();
   const auto narrow = torch::ones({3}).requires_grad_();
@@ -122,7 +86,7 @@ TEST_CASE("a bucket rejects parameters that a group cannot sum in place", "[torc
 
 TEST_CASE("buffers of a module are averaged over the processes by choice", "[torch][group]") {
   int sums = 0;
-  sw::group pair(std::make_unique<twin_engine>(sums));
+  sw::group pair(std::make_unique<sw::test::twin_engine>(sums));
   pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}}, {});
   torch::nn::Sequential model(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4));
   model->forward(torch::randn({8, 3}));

@@ -3,25 +3,35 @@
 // Tests of tensors on a device other than the CPU. The test defines the device (LibTorch's PrivateUse1) with memory on
 // the host. Every transfer uses the device's copy function, as for a GPU.
 #include "torch_and_catch.hpp"
+#include "twins.hpp"
 
+#include <stepwell/torch/bucket.hpp>
 #include <stepwell/torch/torch.hpp>
 
 #include "support/temporary_directory.hpp"
 
+#include <stepwell/base/clock.hpp>
+#include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/checkpoint/saver.hpp>
 #include <stepwell/checkpoint/snapshot.hpp>
+#include <stepwell/group/group.hpp>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/view_native.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,17 +65,31 @@ at::Tensor empty(at::IntArrayRef size, c10::optional<at::ScalarType> type, c10::
   return at::detail::empty_generic(size, &allocator, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type.value_or(at::kFloat), format);
 }
 
+/// Returns a tensor of the host with the same memory.
+at::Tensor on_host(const at::Tensor& value) {
+  auto* const begin = static_cast<std::byte*>(value.storage().unsafeGetStorageImpl()->data_ptr().get());
+  return at::from_blob(begin + value.storage_offset() * static_cast<std::int64_t>(value.itemsize()), value.sizes(), value.strides(),
+                       at::TensorOptions().dtype(value.dtype()));
+}
+
 /// Copies from the host to the device or back.
 at::Tensor copy(const at::Tensor& from, const at::Tensor& to, bool /*non_blocking*/) {
-  TORCH_CHECK(from.is_contiguous() && to.is_contiguous() && from.dtype() == to.dtype(), "the device copies whole tensors only");
   ++copies;
-  std::memcpy(to.storage().unsafeGetStorageImpl()->data_ptr().get(), from.storage().unsafeGetStorageImpl()->data_ptr().get(), to.nbytes());
+  on_host(to).copy_(on_host(from));
   return to;
+}
+
+at::Tensor& zero(at::Tensor& value) {
+  on_host(value).zero_();
+  return value;
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty.memory_format", &empty);
   library.impl("_copy_from", &copy);
+  library.impl("zero_", &zero);
+  library.impl("as_strided", &at::native::as_strided_tensorimpl);
+  library.impl("view", static_cast<at::Tensor (*)(const at::Tensor&, at::IntArrayRef)>(&at::native::view));
 }
 
 at::Tensor on_device(const at::Tensor& value) {
@@ -119,4 +143,25 @@ TEST_CASE("a module's parameters on another device are copied by name", "[torch]
 
 TEST_CASE("a fetched tensor on another device is refused, with what to do", "[torch][device]") {
   CHECK_THROWS_WITH(sw::view_of(on_device(at::zeros({2}))), ContainsSubstring("copy it to the CPU"));
+}
+
+TEST_CASE("a bucket on another device is copied to the host for its sum, and back", "[torch][device][group]") {
+  int sums = 0;
+  sw::group pair(std::make_unique<sw::test::twin_engine>(sums));
+  pair.form({.time = std::make_shared<sw::manual_clock>(), .stop = {}}, {});
+  const auto first = on_device(at::zeros({2})).requires_grad_();
+  const auto second = on_device(at::zeros({1, 3})).requires_grad_();
+  sw::libtorch::bucket bucket({first, second});
+  REQUIRE(bucket.tensors().size() == 1);
+  REQUIRE(bucket.tensors()[0].device() == first.device());
+  CHECK(elements_of(bucket.tensors()[0]) == std::vector<float>(5, 0.0f));
+  first.grad().copy_(at::full({2}, 1.0f));
+  second.grad().copy_(at::full({1, 3}, 2.0f));
+  copies = 0;
+  bucket.sum(pair);
+  CHECK(sums == 1);
+  CHECK(copies == 2);
+  CHECK(elements_of(first.grad()) == std::vector<float>{2, 2});
+  CHECK(elements_of(second.grad()) == std::vector<float>{4, 4, 4});
+  CHECK_THROWS_AS(sw::libtorch::bucket({first, at::zeros({2}).requires_grad_()}), sw::invalid_argument_error);
 }

@@ -35,6 +35,9 @@ public:
   /// Copies `bytes` of rank 0 to all other processes. All processes pass the same size.
   /// @errors `unavailable_error` as above.
   virtual void broadcast(std::span<std::byte> bytes) = 0;
+  /// Like `sum`, for elements in the memory of a CUDA device. Only an engine whose `adds_on_gpu` returns true implements it.
+  virtual void sum_on_gpu(dtype /*type*/, std::span<std::byte> /*elements*/) {}
+  [[nodiscard]] virtual bool adds_on_gpu() const noexcept { return false; }
 
   /// Ends the set after a failure of this process, before it is destroyed: the operations of the other processes fail. An engine that cannot
   /// form another set ends the job, so that the launcher can start it again. `why` describes the failure.

@@ -43,6 +43,9 @@ public:
   /// Returns the address of this process on the network that leads to rank 0.
   /// @errors `unavailable_error` before the first call that has reached the store.
   [[nodiscard]] const std::string& own_address() const;
+  /// Returns another connection to the store, whose calls have LibTorch's own limit only.
+  /// @errors Those of `c10d::TCPStore`.
+  [[nodiscard]] c10::intrusive_ptr<c10d::Store> new_client() const;
 
 private:
   using action = std::function<std::optional<std::string>(c10d::TCPStore&)>;
