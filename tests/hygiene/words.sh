@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Finds text that must not be committed: paths of one machine, notes to oneself, marks of an unfinished merge.
+# Finds text that must not be committed: paths of one machine, notes to oneself, marks of an unfinished merge, and pipes
+# into `gr''ep -q`, which ends early: the other program then gets SIGPIPE now and then, and pipefail reports a failure.
 source "$(dirname "$0")/common.sh"
 
 # forbid PATTERN WHY. The patterns are split so that this file does not match them.
@@ -14,5 +15,6 @@ forbid 'file:/''//' "a path of one machine"
 forbid '\b(FIX''ME|XX''X|HA''CK|TO''DO)\b' "a note to oneself; do it, or write down why not"
 forbid '^(<<<<''<<<|>>>>''>>>)( |$)' "a mark of an unfinished merge"
 forbid '\b[hH]elp''er\b' "say what it does instead"
+forbid '[^|]\| *gr''ep -[a-zA-Z]*q' "a pipe into a program that does not read all; compare the text in the shell"
 forbid '[[:space:]]$' "blanks at the end of a line"
 finish

@@ -151,7 +151,7 @@ END
 # adapter therefore has its own builds and its own kind of run. PyPI's torchrun needs several GB of CUDA: STEPWELL_TORCHRUN names it if it is
 # there. Otherwise the scenario with torchrun is skipped.
 run_torch() {
-  local tree=torch place= torchrun= programs="unit_torch convnet libtorch_digits libtorch_images libtorch_words libtorch_group torch_group_process"
+  local tree=torch place= torchrun= programs="unit_torch torch_late_device convnet libtorch_digits libtorch_images libtorch_words libtorch_group torch_group_process"
   case "${1:-}" in
     '')
       have build tests torch
@@ -169,7 +169,7 @@ run_torch() {
   cmake -S "$root" -B "$root/build/$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DSTEPWELL_WERROR=ON \
     -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF ${place:+"-DCMAKE_PREFIX_PATH=$place"} ${STEPWELL_UNITY:+-DCMAKE_UNITY_BUILD=ON}
   cmake --build "$root/build/$tree" -j "$jobs" --target $programs
-  TEST_TORCHRUN=${STEPWELL_TORCHRUN:-$torchrun} check "$tree" -R '^(unit_torch|example_convnet.*|example_libtorch_.*|torch_group|consume/moved)$'
+  TEST_TORCHRUN=${STEPWELL_TORCHRUN:-$torchrun} check "$tree" -R '^(unit_torch|torch_late_device|example_convnet.*|example_libtorch_.*|torch_group|consume/moved)$'
 }
 
 # tensorflow_environment: prints a virtual environment of Python with TensorFlow. Makes it below build/, or takes STEPWELL_TENSORFLOW_VENV.

@@ -33,7 +33,7 @@ is_installed() {
 
 is_offered() {
   case $manager in
-    apt-get) apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]' ;;
+    apt-get) [[ $(apt-cache policy "$1" 2>/dev/null) == *'Candidate: '[^\(]* ]] ;;
     dnf) dnf -q list "$1" >/dev/null 2>&1 ;;
     pacman) pacman -Si "$1" >/dev/null 2>&1 ;;
     none) return 1 ;;

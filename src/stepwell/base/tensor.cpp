@@ -34,8 +34,19 @@ tensor& tensor::operator=(const tensor&) = default;
 tensor& tensor::operator=(tensor&&) noexcept = default;
 tensor::~tensor() = default;
 
+device_copy::~device_copy() = default;
+
 device_elements::~device_elements() = default;
 std::span<const std::byte> device_elements::host_bytes() const { return {}; }
+std::shared_ptr<device_copy> device_elements::start_copy_to(std::span<std::byte> /*to*/) const { return nullptr; }
+std::shared_ptr<std::byte> device_elements::host_memory(std::size_t /*size*/) const { return nullptr; }
+std::shared_ptr<device_elements> device_elements::make_average() const { return nullptr; }
+void device_elements::add_to_average(device_elements& /*average*/, double /*weight*/) const {
+  throw unimplemented_error("the device of these elements computes no averages");
+}
+void device_elements::exchange_with_average(device_elements& /*average*/) {
+  throw unimplemented_error("the device of these elements computes no averages");
+}
 void device_elements::copy_strings_to(std::span<std::string> /*to*/) const { throw unimplemented_error("these elements are not strings"); }
 void device_elements::copy_strings_from(std::span<const std::string> /*from*/) {
   throw unimplemented_error("these elements are not strings");

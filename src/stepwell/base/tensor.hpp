@@ -15,6 +15,7 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -273,6 +274,11 @@ private:
 ///
 ///     static double number(const T& value);  // throws invalid_argument_error unless there is one element, a real number
 ///
+/// If elements may be on a device, and the device can look for NaN, NaN guards use this member:
+///
+///     static std::optional<bool> any_bad_on_device(const T& value, bool nan_only);  // true: an element is NaN, or infinite unless `nan_only`;
+///                                                                                   // empty if `view(value)` refers to the elements
+///
 /// The elements of a lazy tensor are computed when they are read (an expression such as `rate * gradient`), or may have gaps between them (a
 /// view of a part of a tensor). Hooks, summaries and metrics read them in blocks. The specialisation has these members; it also has `view` if
 /// `T` can be a variable, and then `view` throws if there are gaps:
@@ -287,6 +293,22 @@ private:
 /// `stepwell/eigen/eigen.hpp` and `stepwell/torch/torch.hpp` contain examples.
 template<class T>
 struct tensor_adapter;
+
+/// A copy of elements from a device to the host that has begun, and that the device makes while the host computes.
+/// @lifetime Keeps the elements in memory until they are read, also if the model replaces them by other ones.
+class device_copy {
+public:
+  virtual ~device_copy();
+
+  /// Makes the device read the elements before it does work that the calling thread gives to it after this call. The host does not wait. The
+  /// thread that runs the steps calls this function before it changes the elements.
+  /// @errors Errors of the device.
+  virtual void hold_back_updates() = 0;
+  /// Blocks until all elements are on the host.
+  /// @errors  Errors of the device, in each call.
+  /// @threads Any; several threads may call it at the same time, and `hold_back_updates` does not wait for them.
+  virtual void wait() = 0;
+};
 
 /// The elements of a variable if a `tensor_view` cannot refer to them, for example because they are in the memory of a GPU or of another
 /// process. Each snapshot copies the elements from the device, and each restore copies them to the device. The adapter of a tensor type
@@ -308,6 +330,25 @@ public:
   /// @errors   Errors of the device.
   /// @lifetime The span must be valid until the elements change.
   [[nodiscard]] virtual std::span<const std::byte> host_bytes() const;
+  /// Begins to copy all elements to `to`, in row-major order, and does not wait for the device. The copy has the values that the elements
+  /// have after all work that the calling thread has given to the device before. Returns null if the device cannot do this, as the default
+  /// implementation does; the snapshot then calls `copy_to`.
+  /// @pre      `to` has the size of all elements in bytes.
+  /// @errors   Errors of the device. The device then no longer writes to `to`.
+  /// @lifetime `to` must stay valid until `wait` of the copy has returned.
+  [[nodiscard]] virtual std::shared_ptr<device_copy> start_copy_to(std::span<std::byte> to) const;
+  /// Returns `size` bytes of host memory that the device reaches without another copy (pinned memory). The address is a multiple of 4096. A
+  /// snapshot with such elements uses it as its buffer. Returns null if any memory is as good, as the default implementation does.
+  /// @errors Errors of the device.
+  [[nodiscard]] virtual std::shared_ptr<std::byte> host_memory(std::size_t size) const;
+  /// Returns elements of the same type, shape and values in other memory of the device, for an average that the device computes. Returns
+  /// null if it cannot compute one, as the default implementation does; the average is then in host memory.
+  /// @errors Errors of the device.
+  [[nodiscard]] virtual std::shared_ptr<device_elements> make_average() const;
+  /// Adds `weight * (element - average)` to each element of `average`, or exchanges the elements with those of `average`.
+  /// @pre `make_average` of elements with this type, shape and device returned `average`. @errors Errors of the device.
+  virtual void add_to_average(device_elements& average, double weight) const;
+  virtual void exchange_with_average(device_elements& average);
   /// Like `copy_to` and `copy_from`, but for elements of `dtype::string`. The default implementations throw `unimplemented_error`. Override
   /// them if the elements are strings.
   virtual void copy_strings_to(std::span<std::string> to) const;

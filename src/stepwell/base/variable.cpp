@@ -92,10 +92,10 @@ variable_ref::variable_ref(std::string name, std::span<std::string> elements, te
 variable_ref::variable_ref(std::string name, std::shared_ptr<device_elements> elements)
     : name_(std::move(name)), device_(std::move(elements)), view_(device_->description()) {}
 
-template<class Copy>
-void variable_ref::on_device(Copy copy) const {
+template<class Action>
+auto variable_ref::on_device(Action action) const {
   try {
-    copy(*device_);
+    return action(*device_);
   } catch (const error& failure) { detail::throw_named(name_, failure); }
 }
 
@@ -105,6 +105,39 @@ std::span<const std::byte> variable_ref::host_bytes() const {
     on_device([&](device_elements& elements) { bytes = elements.host_bytes(); });
   }
   return bytes;
+}
+
+std::shared_ptr<device_copy> variable_ref::start_copy_to(std::span<std::byte> to) const {
+  if (!device_) { return nullptr; }
+  assert(to.size() == size_bytes());
+  return on_device([&](device_elements& elements) { return elements.start_copy_to(to); });
+}
+
+std::shared_ptr<std::byte> variable_ref::host_memory(std::size_t size) const {
+  if (!device_) { return nullptr; }
+  return on_device([&](device_elements& elements) { return elements.host_memory(size); });
+}
+
+std::shared_ptr<device_elements> variable_ref::make_average() const {
+  if (!device_) { return nullptr; }
+  return on_device([](device_elements& elements) { return elements.make_average(); });
+}
+
+void variable_ref::require_device() const {
+  if (device_) { return; }
+  throw failed_precondition_error("variable \"" + name_ +
+                                  "\" was on a device when its average was made, and is in host memory now; move the "
+                                  "model before the hook is made");
+}
+
+void variable_ref::add_to_average(device_elements& average, double weight) const {
+  require_device();
+  on_device([&](device_elements& elements) { elements.add_to_average(average, weight); });
+}
+
+void variable_ref::exchange_with_average(device_elements& average) const {
+  require_device();
+  on_device([&](device_elements& elements) { elements.exchange_with_average(average); });
 }
 
 void variable_ref::copy_to(std::span<std::byte> to) const {

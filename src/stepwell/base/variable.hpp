@@ -393,6 +393,14 @@ public:
   /// @errors   Errors of the device; the message names the variable.
   /// @lifetime Valid until the elements change.
   [[nodiscard]] std::span<const std::byte> host_bytes() const;
+  /// Like the functions of `device_elements` with these names; the first three return null if the elements are not on a device.
+  /// @errors Errors of the device; the message names the variable. The last two throw `failed_precondition_error` if the elements are not on
+  ///   a device.
+  [[nodiscard]] std::shared_ptr<device_copy> start_copy_to(std::span<std::byte> to) const;
+  [[nodiscard]] std::shared_ptr<std::byte> host_memory(std::size_t size) const;
+  [[nodiscard]] std::shared_ptr<device_elements> make_average() const;
+  void add_to_average(device_elements& average, double weight) const;
+  void exchange_with_average(device_elements& average) const;
   /// Returns an object that keeps the elements in memory, also if the model replaces them by other ones. Null for most types.
   [[nodiscard]] const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
   [[nodiscard]] const std::vector<variable_ref>& below() const noexcept { return below_; }
@@ -412,8 +420,9 @@ public:
   [[nodiscard]] bool is_early() const noexcept { return is_early_; }
 
 private:
-  template<class Copy>
-  void on_device(Copy copy) const;
+  template<class Action>
+  auto on_device(Action action) const;
+  void require_device() const;
   template<class T>
   static tensor_view view_named(const std::string& name, const T& value, std::shared_ptr<device_elements>& device) {
     try {

@@ -27,6 +27,7 @@ namespace stepwell {
 namespace {
 
 constexpr std::size_t alignment = 64;
+constexpr std::size_t small = 4096;  // bytes up to which a variable is copied before a step
 
 bool has_layout_of(const std::vector<snapshot_entry>& entries, const variable_list& variables) noexcept {
   return std::ranges::equal(entries, variables, [](const snapshot_entry& entry, const variable_ref& variable) {
@@ -47,7 +48,6 @@ void check_names(const variable_list& variables) {
 /// Returns the elements of a variable that any thread may copy by their address. Returns an empty span for a small variable, which is cheaper
 /// to copy at once. `may_wait`: the copy may be made later, so elements of a device and early variables have to be copied now.
 std::span<const std::byte> shared_bytes(const variable_ref& variable, bool may_wait) {
-  constexpr std::size_t small = 4096;
   if (variable.holds_strings() || variable.size_bytes() <= small) { return {}; }
   if (may_wait) { return variable.is_addressable() && !variable.is_early() ? variable.bytes() : std::span<const std::byte>(); }
   return variable.host_bytes();
@@ -74,25 +74,34 @@ bool has_several_processors() noexcept {
 
 /// The memory of one snapshot, and the layout of the last capture into it.
 struct snapshot_pool::memory {
-  struct deleter {
-    void operator()(std::byte* bytes) const noexcept { std::free(bytes); }
-  };
-
   memory() = default;
   memory(const memory&) = delete;
   memory& operator=(const memory&) = delete;
   ~memory() { release(); }
 
-  /// Allocates at least `wanted` bytes. Does nothing if the buffer is large enough. Otherwise the previous content is lost.
-  /// @errors `resource_exhausted_error`.
-  void reserve(std::size_t wanted) {
-    if (wanted <= capacity && bytes) { return; }
+  /// Allocates at least `wanted` bytes, from a device if one of `variables` is there and has host memory of its own. Does nothing if the
+  /// buffer is large enough, and of this kind. Otherwise the previous content is lost.
+  /// @errors `resource_exhausted_error`. Errors of the device.
+  void reserve(std::size_t wanted, const variable_list& variables = {}) {
+    const bool fits = wanted <= capacity && bytes;
+    for (auto variable = variables.begin(); !(fits && is_of_device) && variable != variables.end(); ++variable) {
+      const auto least = std::max(wanted, alignment);
+      if (auto taken = variable->host_memory(least)) {
+        release();
+        bytes = std::move(taken);
+        capacity = least;
+        is_of_device = true;
+        if (held) { *held += capacity; }
+        return;
+      }
+    }
+    if (fits) { return; }
     release();
     constexpr std::size_t huge_page = std::size_t{2} << 20;
     const auto unit = wanted >= huge_page ? huge_page : alignment;
     if (wanted <= std::numeric_limits<std::size_t>::max() - unit) {
       capacity = std::max(unit, (wanted + unit - 1) / unit * unit);
-      bytes.reset(static_cast<std::byte*>(std::aligned_alloc(unit, capacity)));
+      bytes.reset(static_cast<std::byte*>(std::aligned_alloc(unit, capacity)), &std::free);
     }
     if (!bytes) {
       capacity = 0;
@@ -110,6 +119,7 @@ struct snapshot_pool::memory {
     if (held) { *held -= capacity; }
     capacity = 0;
     bytes.reset();
+    is_of_device = false;
     entries = {};
     names = {};
     sizes = {};
@@ -129,7 +139,7 @@ struct snapshot_pool::memory {
   void lay_out(const variable_list& variables) {
     check_names(variables);
     entries.clear();
-    reserve(snapshot_size(variables));
+    reserve(snapshot_size(variables), variables);
     intern(variables);
     entries.reserve(variables.size());
     const char* name = names.data();
@@ -168,8 +178,9 @@ struct snapshot_pool::memory {
     }
   }
 
-  std::unique_ptr<std::byte, deleter> bytes;
+  std::shared_ptr<std::byte> bytes;
   std::size_t capacity = 0;
+  bool is_of_device = false;            ///< `device_elements::host_memory` returned the memory.
   std::vector<snapshot_entry> entries;  ///< Kept between captures, so that an unchanged model needs no allocation.
   std::vector<char> names;              ///< Of the entries.
   std::vector<std::int64_t> sizes;      ///< Of the dimensions of the entries.
@@ -349,18 +360,39 @@ snapshot snapshot::capture_with(snapshot_pool::buffer buffer, const variable_lis
   if (!memory.bytes || !has_layout_of(memory.entries, variables)) { memory.lay_out(variables); }
   memory.begin_copy(fence && fence->checks());
   const bool is_large = memory.size_bytes >= least_pieced;
+  bool has_late = false;  // variables that a device reads while the step computes
+  const auto is_late = [fence](const variable_ref& variable) {
+    return fence && !variable.is_addressable() && !variable.is_early() && !variable.holds_strings() && variable.size_bytes() > small;
+  };
+  const auto copy_from_device = [&memory](const variable_ref& variable, const snapshot_entry& entry, bool is_held_back) {
+    auto copy = variable.start_copy_to(writable(entry.bytes));
+    if (!copy) { return variable.copy_to(writable(entry.bytes)); }
+    memory.copy->add(entry.name, copy, is_held_back);
+    if (is_held_back) { copy->hold_back_updates(); }
+  };
   for (std::size_t i = 0; i < variables.size(); ++i) {
     const auto& variable = variables[i];
     auto& entry = memory.entries[i];
+    if (is_late(variable)) {
+      has_late = true;
+      continue;
+    }
     const auto shared = fence != nullptr || is_large ? shared_bytes(variable, fence != nullptr) : std::span<const std::byte>();
     if (variable.holds_strings()) {
       variable.copy_to(entry.strings);
     } else if (!shared.empty()) {
       memory.copy->add(entry.name, shared, writable(entry.bytes), fence ? variable.owner() : nullptr);
+    } else if (!variable.is_addressable()) {
+      copy_from_device(variable, entry, fence != nullptr);
     } else {
       variable.copy_to(writable(entry.bytes));
     }
   }
+  // Last, because a device that copies in this order would otherwise delay updates of the early variables until the late ones are read.
+  for (std::size_t i = 0; has_late && i < variables.size(); ++i) {
+    if (is_late(variables[i])) { copy_from_device(variables[i], memory.entries[i], false); }
+  }
+  if (fence == nullptr) { memory.copy->hold_back_updates(); }
   if (fence) {
     fence->add(memory.copy);
   } else if (helpers != nullptr && memory.size_bytes >= least_shared && has_several_processors()) {
@@ -377,6 +409,7 @@ void snapshot::complete() const {
   if (!memory_.memory_ || !memory_.memory_->copy) { return; }
   auto& copy = *memory_.memory_->copy;
   copy.complete();
+  copy.wait_for_devices();
   if (const auto changed = copy.changed_copy()) {
     throw failed_precondition_error(
         fmt::format("the snapshot of step {} is mixed: the variable \"{}\" changed before it was copied; call update_fence::wait() before "
@@ -385,12 +418,15 @@ void snapshot::complete() const {
   }
 }
 
-std::span<const snapshot_entry> snapshot::entries() const noexcept {
-  if (memory_.memory_ && memory_.memory_->copy) { memory_.memory_->copy->complete(); }
+std::span<const snapshot_entry> snapshot::entries() const {
+  if (memory_.memory_ && memory_.memory_->copy) {
+    memory_.memory_->copy->complete();
+    memory_.memory_->copy->wait_for_devices();
+  }
   return memory_.memory_ ? std::span<const snapshot_entry>(memory_.memory_->entries) : std::span<const snapshot_entry>();
 }
 
-const snapshot_entry* snapshot::find(std::string_view name) const noexcept {
+const snapshot_entry* snapshot::find(std::string_view name) const {
   const auto all = entries();
   const auto entry = std::ranges::find(all, name, &snapshot_entry::name);
   return entry == all.end() ? nullptr : &*entry;

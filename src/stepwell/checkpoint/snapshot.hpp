@@ -120,15 +120,17 @@ public:
   ///         the buffer must grow and memory is short. `failed_precondition_error` if `memory` was moved from.
   /// @threads If the variables have 32 MiB or more in total, idle threads of `helpers` copy variables together with the calling thread.
   ///          This function does not wait for threads that have not begun to copy. Strings and variables on a device are copied by the
-  ///          calling thread alone. If `helpers` is null, the calling thread copies everything.
+  ///          calling thread alone. If `helpers` is null, the calling thread copies everything. A device that copies while the host computes
+  ///          (`device_elements::start_copy_to`) is not waited for: it makes later changes of its elements after it has read them.
   /// @cost   One copy of each variable. No allocation if names, dtypes and shapes are the same as in the previous capture into
   ///         this buffer, and tracing is off.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
                                         io::pool* helpers = nullptr);
-  /// Like the function above, but may copy a part of the variables later. This call copies three kinds of variables before it returns:
-  /// variables marked with `variable_ref::early()`, variables of strings, and variables on a device. `complete` or `fence.wait()` copies
-  /// the remaining variables. Until one of these two functions has returned, the remaining variables must not change, and their memory must
-  /// stay valid. The snapshot keeps the memory of a variable that has an `owner`, so the model may replace such a tensor by another one.
+  /// Like the function above, but may copy a part of the variables later. This call copies these variables before it returns: variables
+  /// marked with `variable_ref::early()`, variables of at most 4 KiB, variables of strings, and variables on a device that copies only while
+  /// the host waits. `complete` or `fence.wait()` copies the remaining variables. Until one of these two functions has returned, the
+  /// remaining variables must not change; those on a device, until `fence.wait()` has returned. Their memory must stay valid. The snapshot
+  /// keeps the memory of a variable that is on a device or has an `owner`, so the model may replace such a tensor by another one.
   [[nodiscard]] static snapshot capture(snapshot_pool::buffer memory, const variable_list& variables, std::int64_t step,
                                         update_fence& fence);
 
@@ -137,17 +139,18 @@ public:
 
   [[nodiscard]] std::int64_t step() const noexcept { return step_; }
   /// Copies the variables that `capture` with a fence has not copied yet. If several threads call this function, they share the work.
-  /// Blocks until all variables are copied.
+  /// Blocks until all variables are copied, also by devices.
   /// @errors  `failed_precondition_error` if a variable changed before it was copied; the message names the variable. This is detected
-  ///    only if checks are on in the fence (`update_fence::set_checks`).
+  ///    only if checks are on in the fence (`update_fence::set_checks`). Errors of a device; the message names the variable.
   /// @threads Any; several threads may call it at the same time.
   void complete() const;
   /// Returns the entries in the order of the variables. Blocks like `complete` until all variables are copied, but does not throw if a
   /// variable changed before it was copied.
+  /// @errors   Errors of a device; the message names the variable.
   /// @lifetime Valid until this snapshot is moved or destroyed.
-  [[nodiscard]] std::span<const snapshot_entry> entries() const noexcept;
-  /// Returns the entry of this name, or null.
-  [[nodiscard]] const snapshot_entry* find(std::string_view name) const noexcept;
+  [[nodiscard]] std::span<const snapshot_entry> entries() const;
+  /// Returns the entry of this name, or null. @errors Those of `entries`.
+  [[nodiscard]] const snapshot_entry* find(std::string_view name) const;
   /// Returns the total size of all variables in bytes, without strings.
   [[nodiscard]] std::size_t size_bytes() const noexcept;
   /// Returns the trace that was active during the capture, or null. The saver records the further processing of the snapshot in this trace.

@@ -25,8 +25,11 @@ class pending_copy;
 ///     }
 ///
 /// If a step changes a variable before it calls `wait`, mark the variable with `variable_ref::early()`. The session copies such a variable
-/// before the step begins. In any case, it copies these before the step: variables up to 4 KiB, variables on a device, variables of
-/// strings, the global step, and the state of hooks and sources.
+/// before the step begins. In any case, it copies these before the step: variables up to 4 KiB, variables of strings, the global step, and
+/// the state of hooks and sources.
+///
+/// If a device copies variables while the host computes (`device_elements::start_copy_to`), `wait` does not block the host: the device makes
+/// the changes of the step after it has read the variables.
 ///
 /// A step may replace a LibTorch tensor by another one before `wait` (`hidden = next;`): the copy holds the elements of the previous one.
 ///
@@ -44,11 +47,11 @@ public:
   /// Calls `settle()`.
   ~update_fence() { settle(); }
 
-  /// Blocks until all variables are copied. The calling thread and the thread that writes the checkpoint copy the remaining variables
-  /// together.
+  /// Blocks until all variables in host memory are copied. The calling thread and the thread that writes the checkpoint copy the remaining
+  /// variables together. Devices delay the changes that follow.
   /// @errors `failed_precondition_error` if checks are on, and a variable that is copied during this step has changed since the end of the
-  ///         previous step. The message names the variable. Variables that were copied before this step are not checked. The checkpoint
-  ///         fails, too, if changed elements were not yet copied when they changed.
+  ///         previous step. The message names the variable. Variables that were copied before this step, and variables on a device, are not
+  ///         checked. The checkpoint fails, too, if changed elements were not yet copied when they changed. Errors of a device.
   /// @cost   One comparison if no snapshot is being copied. Otherwise at most one copy of the variables and, if checks are on, one checksum
   ///         of the variables.
   void wait() {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -48,7 +49,9 @@ ema_hook::ema_hook(ema_options options, std::function<variable_list()> model) : 
     throw invalid_argument_error("ema_hook: the name is empty; the state of the hook is saved under this name");
   }
   for (const auto& variable : model_()) {
-    if (is_wanted(variable, options_)) { averages_.push_back({variable.name(), tensor(variable.dtype(), variable.shape())}); }
+    if (!is_wanted(variable, options_)) { continue; }
+    auto& average = averages_.emplace_back(averaged{variable.name(), variable.dtype(), variable.shape(), {}, variable.make_average()});
+    if (!average.device) { average.value = tensor(average.dtype, average.shape); }
   }
   if (averages_.empty()) { throw invalid_argument_error("ema_hook: the model has no variable of floats or doubles to average"); }
 }
@@ -57,18 +60,44 @@ void ema_hook::begin() {
   if (is_swapped_in_) { refuse("a new session"); }
   updates_ = 0;
   decays_multiplied_ = 1;
-  for (auto& average : averages_) { detail::mark_unset(average.value.bytes()); }
+  make_device_averages([](const averaged&) { return true; });  // a copy of this hook has the same ones
+  std::vector<std::byte> unset;
+  for (auto& average : averages_) {
+    if (average.device) {
+      unset.resize(static_cast<std::size_t>(element_count(average.shape)) * size_of(average.dtype));
+      detail::mark_unset(unset);
+      average.device->copy_from(unset);
+    } else {
+      detail::mark_unset(average.value.bytes());
+    }
+  }
 }
 
 /// Sets the averages that were not restored to the model's current values.
 void ema_hook::after_create_session(const session_requests& /*session*/, coordinator& /*threads*/) {
-  const auto is_restored = [this](const averaged& average) {
-    return updates_ > 0 && !detail::is_unset(std::as_const(average.value).bytes());
-  };
+  std::vector<std::byte> copy;
+  const auto is_restored = [&](const averaged& average) { return updates_ > 0 && !detail::is_unset(bytes_of(average, copy)); };
   if (std::ranges::all_of(averages_, is_restored)) { return; }
+  const auto is_missing = std::not_fn(is_restored);
+  make_device_averages(is_missing);
   const auto variables = live();
   for (std::size_t i = 0; i < averages_.size(); ++i) {
-    if (!is_restored(averages_[i])) { variables[i].copy_to(averages_[i].value.bytes()); }
+    if (!averages_[i].device && is_missing(averages_[i])) { variables[i].copy_to(averages_[i].value.bytes()); }
+  }
+}
+
+/// Replaces averages on a device by the current values of the model, in memory of their own.
+void ema_hook::make_device_averages(const std::function<bool(const averaged&)>& which) {
+  if (std::ranges::none_of(averages_, [](const averaged& one) { return one.device != nullptr; })) { return; }
+  const auto variables = live();
+  for (std::size_t i = 0; i < averages_.size(); ++i) {
+    auto& average = averages_[i];
+    if (!average.device || !which(average)) { continue; }
+    average.device = variables[i].make_average();
+    if (!average.device) {
+      throw failed_precondition_error(fmt::format(
+          "ema_hook: variable \"{}\" is no longer on the device of its average; move the model before the hook is made", average.name));
+    }
   }
 }
 
@@ -82,6 +111,10 @@ void ema_hook::update() {
   const auto variables = live();
   std::vector<std::byte> copy;
   for (std::size_t i = 0; i < averages_.size(); ++i) {
+    if (averages_[i].device) {
+      variables[i].add_to_average(*averages_[i].device, weight);
+      continue;
+    }
     auto& average = averages_[i].value;
     if (average.dtype() == dtype::float32) {
       kernel::move_towards(average.as<float>(), elements<float>(variables[i], copy), static_cast<float>(weight));
@@ -115,7 +148,9 @@ void ema_hook::exchange() {
   const auto variables = live();
   for (std::size_t i = 0; i < averages_.size(); ++i) {
     const auto average = averages_[i].value.bytes();
-    if (variables[i].is_addressable()) {
+    if (averages_[i].device) {
+      variables[i].exchange_with_average(*averages_[i].device);
+    } else if (variables[i].is_addressable()) {
       std::ranges::swap_ranges(variables[i].writable_bytes(), average);
     } else {
       std::vector<std::byte> copy(variables[i].size_bytes());
@@ -129,16 +164,25 @@ void ema_hook::exchange() {
 void ema_hook::copy_into(const variable_list& other) const {
   if (is_swapped_in_) { refuse("copying the averages"); }
   std::vector<const variable_ref*> targets;
-  for (const auto& [name, value] : averages_) {
+  for (const auto& [name, type, shape, value, device] : averages_) {
     const auto target = std::ranges::find(other, name, &variable_ref::name);
     if (target == other.end()) { throw invalid_argument_error(fmt::format("ema_hook: the other model has no variable \"{}\"", name)); }
-    if (target->dtype() != value.dtype() || target->shape() != value.shape()) {
+    if (target->dtype() != type || target->shape() != shape) {
       throw invalid_argument_error(fmt::format("ema_hook: variable \"{}\" of the other model is {}, its average is {}", name,
-                                               describe(target->dtype(), target->shape()), describe(value.dtype(), value.shape())));
+                                               describe(target->dtype(), target->shape()), describe(type, shape)));
     }
     targets.push_back(&*target);
   }
-  for (std::size_t i = 0; i < averages_.size(); ++i) { targets[i]->copy_from(averages_[i].value.bytes()); }
+  std::vector<std::byte> copy;
+  for (std::size_t i = 0; i < averages_.size(); ++i) { targets[i]->copy_from(bytes_of(averages_[i], copy)); }
+}
+
+/// Returns the elements of an average. Those on a device are copied to `copy` first.
+std::span<const std::byte> ema_hook::bytes_of(const averaged& average, std::vector<std::byte>& copy) {
+  if (!average.device) { return average.value.bytes(); }
+  copy.resize(static_cast<std::size_t>(element_count(average.shape)) * size_of(average.dtype));
+  average.device->copy_to(copy);
+  return copy;
 }
 
 /// Returns the current variables of the model that are averaged, in the order of the averages.
@@ -146,7 +190,7 @@ variable_list ema_hook::live() const {
   auto variables = model_();
   std::erase_if(variables, [&](const auto& variable) { return !is_wanted(variable, options_); });
   const auto is_same = [](const averaged& ours, const variable_ref& theirs) {
-    return ours.name == theirs.name() && ours.value.dtype() == theirs.dtype() && ours.value.shape() == theirs.shape();
+    return ours.name == theirs.name() && ours.dtype == theirs.dtype() && ours.shape == theirs.shape();
   };
   if (std::ranges::equal(averages_, variables, is_same)) { return variables; }
   throw failed_precondition_error(
@@ -160,7 +204,10 @@ void ema_hook::refuse(std::string_view what) const {
 variable_list ema_hook::variables() {
   if (is_swapped_in_) { refuse("saving or restoring"); }
   variable_list all{{"num_updates", updates_}, {"decays_multiplied", decays_multiplied_}};
-  for (auto& [name, value] : averages_) { all.emplace_back(std::string(average_prefix) + name, value); }
+  for (auto& average : averages_) {
+    const auto name = std::string(average_prefix) + average.name;
+    all.push_back(average.device ? variable_ref(name, average.device) : variable_ref(name, average.value));
+  }
   return all;
 }
 

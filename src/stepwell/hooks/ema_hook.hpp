@@ -8,9 +8,12 @@
 #include "stepwell/protocol/hook.hpp"
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +50,7 @@ struct ema_options {
 /// @lifetime The model must outlive the hook.
 /// @threads  The session's thread.
 /// @cost     Memory for the averages. In each run, one pass over the averages and the variables, and one call of the model's `variables()`.
+///           The averages of variables on a device are there, too, and computed there, if the device can (`device_elements::make_average`).
 class ema_hook {
 public:
   static constexpr auto phase = hook_phase::average;
@@ -102,12 +106,17 @@ public:
 private:
   struct averaged {
     std::string name;
-    tensor value;
+    stepwell::dtype dtype;
+    tensor_shape shape;
+    tensor value;                             // empty if the average is on a device
+    std::shared_ptr<device_elements> device;  // null if the average is in host memory
   };
 
   ema_hook(ema_options options, std::function<variable_list()> model);
 
   void update();
+  void make_device_averages(const std::function<bool(const averaged&)>& which);
+  static std::span<const std::byte> bytes_of(const averaged& average, std::vector<std::byte>& copy);
   void exchange();
   void copy_into(const variable_list& other) const;
   variable_list live() const;

@@ -49,6 +49,9 @@ template<class Value>
   } else if constexpr (std::integral<Value>) {
     return false;
   } else {
+    if constexpr (requires { tensor_adapter<Value>::any_bad_on_device(value, nan_only); }) {
+      if (const auto found = tensor_adapter<Value>::any_bad_on_device(value, nan_only)) { return *found; }
+    }
     const auto is_bad_in = [&](const elements_view& all) { return nan_only ? kernel::any_nan(all) : !kernel::all_finite(all); };
     const auto any_bad = [&](auto elements) {
       if (elements.size() == 1) [[likely]] { return detail::is_bad(elements.front(), nan_only); }
@@ -103,8 +106,9 @@ using passed_apart =
 }  // namespace detail
 
 /// Checks one value after every run: a number or a tensor of any shape. A value is bad if it is NaN or infinite, or if one of its elements
-/// is. If `nan_only` is true, infinite values are not bad. An empty `std::optional` is not checked. After a bad value, the state of the
-/// session counts as bad. It is saved neither after this step nor at the close.
+/// is. If `nan_only` is true, infinite values are not bad. An empty `std::optional` is not checked. The device of a tensor looks for bad
+/// elements itself, if the adapter of its type has `any_bad_on_device`. After a bad value, the state of the session counts as bad. It is
+/// saved neither after this step nor at the close.
 /// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
 template<class Projection>
 class nan_tensor_hook {

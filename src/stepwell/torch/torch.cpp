@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/torch/detail/copied_tensor.hpp"
+#include "stepwell/torch/detail/device_tensor.hpp"
 #include "stepwell/torch/detail/random_layers.hpp"
 
 #include <c10/core/ScalarType.h>
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,6 +88,7 @@ tensor_view tensor_adapter<at::Tensor>::view(const at::Tensor& value) {
 std::shared_ptr<device_elements> tensor_adapter<at::Tensor>::on_device(const at::Tensor& value) {
   const bool can_be_copied = value.defined() && value.layout() == at::kStrided && dtype_of_elements(value) != dtype::invalid;
   if (!can_be_copied || is_addressable(value)) { return nullptr; }
+  if (!value.device().is_cpu()) { return std::make_shared<libtorch::detail::device_tensor>(described(value), value); }
   return std::make_shared<libtorch::detail::copied_tensor>(
       described(value), value.scalar_type(), [value] { return value; }, [value](const at::Tensor& copy) { value.copy_(copy); });
 }
@@ -105,6 +108,17 @@ double tensor_adapter<at::Tensor>::number(const at::Tensor& value) {
   } catch (const c10::Error& failure) {
     throw internal_error(std::string("could not read a number from a LibTorch tensor: ") + failure.what_without_backtrace());
   }
+}
+
+std::optional<bool> tensor_adapter<at::Tensor>::any_bad_on_device(const at::Tensor& value, bool nan_only) {
+  if (!value.defined() || value.device().is_cpu()) { return std::nullopt; }
+  bool found = false;
+  libtorch::detail::copied_tensor::attempt("look for NaN in a LibTorch tensor", [&] {
+    if (!at::isFloatingType(value.scalar_type()) && !at::isComplexType(value.scalar_type())) { return; }
+    const auto numbers = detail::is_narrow_number(dtype_of_elements(value)) ? value.to(at::kFloat) : value;
+    found = nan_only ? numbers.isnan().any().item<bool>() : !numbers.isfinite().all().item<bool>();
+  });
+  return found;
 }
 
 namespace libtorch {

@@ -12,6 +12,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +41,8 @@ struct tensor_adapter<at::Tensor> {
   ///         type that a checkpoint cannot hold. The message names the reason and the remedy.
   static tensor_view view(const at::Tensor& value);
   /// Returns an object that copies a tensor that is not on the CPU, or not in row-major order (for example `channels_last`). Returns null
-  /// for all other tensors. A copy waits for the current stream of the device.
+  /// for all other tensors. A device with streams and events copies on a stream of its own, and the host does not wait for it before the copy
+  /// is written to a file. Any other copy waits for the current stream of the device. Averages are computed on the device.
   /// @errors A failure of a copy is an `internal_error`.
   static std::shared_ptr<device_elements> on_device(const at::Tensor& value);
   /// Returns the storage of the elements. A snapshot keeps it, so a step may replace a listed tensor by another one at any time.
@@ -48,6 +50,9 @@ struct tensor_adapter<at::Tensor> {
   /// Returns the element of a tensor with one element, from any device. Hooks read it only in runs after which they need it.
   /// @errors `invalid_argument_error` for a tensor that is undefined, has another number of elements, or is complex.
   static double number(const at::Tensor& value);
+  /// Returns true if an element of a tensor that is not on the CPU is NaN, or infinite unless `nan_only` is true. The device looks at the
+  /// elements, and one boolean is copied to the host. Returns an empty value for a tensor on the CPU.
+  static std::optional<bool> any_bad_on_device(const at::Tensor& value, bool nan_only);
 };
 
 namespace libtorch {

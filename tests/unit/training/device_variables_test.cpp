@@ -25,6 +25,7 @@ struct far_tensor {
   std::shared_ptr<std::vector<float>> device;
   std::shared_ptr<int> copies = std::make_shared<int>(0);
   bool is_lost = false;
+  bool has_averages = false;  // the device computes averages
 };
 
 }  // namespace
@@ -47,6 +48,17 @@ struct stepwell::tensor_adapter<far_tensor> {
       ++*of_.copies;
       std::memcpy(of_.device->data(), from.data(), from.size());
     }
+    [[nodiscard]] std::shared_ptr<device_elements> make_average() const override {
+      if (!of_.has_averages) { return nullptr; }
+      auto average = of_;
+      average.device = std::make_shared<std::vector<float>>(*of_.device);
+      return std::make_shared<far_elements>(average);
+    }
+    void add_to_average(device_elements& average, double weight) const override {
+      auto& to = *static_cast<far_elements&>(average).of_.device;
+      for (std::size_t i = 0; i < to.size(); ++i) { to[i] += static_cast<float>(weight) * ((*of_.device)[i] - to[i]); }
+    }
+    void exchange_with_average(device_elements& average) override { of_.device->swap(*static_cast<far_elements&>(average).of_.device); }
 
   private:
     far_tensor of_;
@@ -118,6 +130,48 @@ TEST_CASE("a variable on a device has an average, which takes its place and goes
   CHECK(model.weights.device->front() == 2.75f);  // the average of 1, 2 and 4 with decay 0.5
   average.swap_out();
   CHECK(model.weights.device->front() == 4);
+}
+
+TEST_CASE("a device that computes averages keeps them, and no step copies elements to the host", "[training][device]") {
+  const sw::test::log_capture log;
+  const temporary_directory directory;
+  far_model model;
+  model.weights.has_averages = true;
+  sw::ema_hook average({.decay = 0.5}, model);
+  {
+    sw::monitored_session session(model, std::ref(average));
+    const auto before = *model.weights.copies;
+    session.run(std::int64_t{1});
+    session.run(std::int64_t{2});
+    CHECK(*model.weights.copies == before);
+    average.swap_in();
+    CHECK(model.weights.device->front() == 2.75f);
+    average.swap_out();
+    CHECK(model.weights.device->front() == 4);
+    CHECK(*model.weights.copies == before);
+    far_model other;
+    average.copy_to(other);
+    CHECK(other.weights.device->front() == 2.75f);
+  }
+  SECTION("a resumed run has the average of an uninterrupted one") {
+    const auto average_after = [&](const std::string& name, std::vector<std::int64_t> ends) {
+      float value = 0;
+      for (const auto end : ends) {
+        far_model trained;
+        trained.weights.has_averages = true;
+        sw::ema_hook averages({.decay = 0.5}, trained);
+        train(trained, directory / name, end, std::ref(averages));
+        averages.swap_in();
+        value = trained.weights.device->front();
+      }
+      return value;
+    };
+    CHECK(average_after("whole", {6}) == average_after("parts", {3, 6}));
+  }
+  SECTION("a variable that leaves the device after the hook is made is an error") {
+    model.weights.has_averages = false;
+    CHECK_THROWS_WITH(sw::monitored_session(model, std::ref(average)), ContainsSubstring("no longer on the device of its average"));
+  }
 }
 
 TEST_CASE("a device that fails to copy is an error that names the variable", "[training][device]") {

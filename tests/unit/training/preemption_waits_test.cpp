@@ -21,6 +21,7 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,6 +45,14 @@ sw::test::adding_options preemptible(const session_rig& rig, std::shared_ptr<sw:
   made.save_checkpoint_steps = 100;
   made.stop_on = {SIGURG};
   made.preemption_grace = 1s;
+  return made;
+}
+
+/// Returns the same options without checkpoints, so that the close of the session waits for nothing else.
+sw::test::adding_options unsaved(const session_rig& rig) {
+  auto made = preemptible(rig);
+  made.checkpoint_dir.clear();
+  made.save_checkpoint_steps = {};
   return made;
 }
 
@@ -113,6 +122,29 @@ void hold_writes(const session_rig& rig, sw::test::gate& door, const std::string
   door.close();
 }
 
+/// Gives the rig files that can be awaited. A session that does not wait for its best checkpoint leaves a thread behind, which may still
+/// use the files and what the test has put into them.
+class awaited_files {
+public:
+  explicit awaited_files(session_rig& rig) : rig_(rig) {
+    auto files = rig.files;
+    rig.files = {files.get(), [files, gone = std::make_shared<std::promise<void>>(std::move(gone_))](auto*) mutable {
+                   files.reset();
+                   gone->set_value();
+                 }};
+  }
+  /// Blocks until only the rig has the files, and takes them from it.
+  void join() {
+    rig_.files.reset();
+    are_gone_.wait();
+  }
+
+private:
+  session_rig& rig_;
+  std::promise<void> gone_;
+  std::future<void> are_gone_ = gone_.get_future();
+};
+
 /// Adds more texts to a small queue in the run of step 3 than it can hold.
 struct verbose_hook {
   std::shared_ptr<sw::summary::writer> writer;
@@ -122,6 +154,14 @@ struct verbose_hook {
     if (context.global_step() != 3) { return; }
     for (int count = 0; count < 10; ++count) { writer->add_text("text", std::string(100, 'x'), 3); }
     *is_done = true;
+  }
+};
+
+/// Starts a thread that ends when `door` is open, and not because of a stop.
+struct stubborn_thread_hook {
+  std::shared_ptr<sw::test::gate> door;
+  void after_create_session(auto&, sw::coordinator& threads) {
+    threads.start_thread("stubborn", [at = door](const std::stop_token&) { at->pass(); });
   }
 };
 
@@ -256,6 +296,7 @@ TEST_CASE("a disk below best/ that takes longer than the grace does not prevent 
   sw::test::gate door;
   const auto time = std::make_shared<impatient_clock>(door);
   session_rig rig;
+  awaited_files files(rig);
   hold_writes(rig, door, "/best/");
   const bool is_waiting = GENERATE(false, true);  // whether the session already waits for the earlier best state when the signal arrives
   CAPTURE(is_waiting);
@@ -284,6 +325,7 @@ TEST_CASE("a disk below best/ that takes longer than the grace does not prevent 
   CHECK(rig.steps() == "0 2");
   CHECK(log.contains(sw::log_level::warning, "the checkpoint of the session is committed before it"));
   door.open();
+  files.join();
 }
 
 TEST_CASE("an evaluation in the loop stops between two batches at the end of the grace, and the next run repeats it before its first step",
@@ -431,11 +473,8 @@ TEST_CASE("a signal during a close that waits for the flush of a summary limits 
   const auto threads = std::make_shared<sw::io::pool>(1);
   const auto writer = std::make_shared<sw::summary::writer>(
       rig.directory / "logs", sw::summary::writer_options{.files = rig.files, .threads = threads, .time = rig.clock});
-  auto options = preemptible(rig);
-  options.checkpoint_dir.clear();
-  options.save_checkpoint_steps = {};
   auto session = sw::monitored_training_session(
-      rig.model, options, signals_hook{&signals},
+      rig.model, unsaved(rig), signals_hook{&signals},
       sw::summary_saver_hook{{.writer = writer, .save_steps = 1}, sw::summary::scalar("loss", &adding_model::result::loss)});
   hold_writes(rig, door, "events.out");
   sw::test::run_until(session, 3);
@@ -444,6 +483,22 @@ TEST_CASE("a signal during a close that waits for the flush of a summary limits 
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
   }
   door.open();
+}
+
+TEST_CASE("a signal during a close that waits for a thread of a hook limits this wait, and names the thread", "[training][preemption]") {
+  sw::test::log_capture log;
+  const auto door = std::make_shared<sw::test::gate>();
+  door->close();
+  session_rig rig;
+  std::shared_ptr<sw::session_signals> signals;
+  auto session = sw::monitored_training_session(rig.model, unsaved(rig), signals_hook{&signals}, stubborn_thread_hook{door});
+  sw::test::run_until(session, 3);
+  {
+    const end_of_process_while_waiting sender(rig.clock, &signals);
+    session.close();
+  }
+  CHECK(log.contains(sw::log_level::warning, "threads still running: stubborn"));
+  door->open();
 }
 
 TEST_CASE("the close of a preempted process ends within 2 s while anything hangs: the state is saved, or an error says why not",
@@ -467,6 +522,7 @@ TEST_CASE("the close of a preempted process ends within 2 s while anything hangs
   std::atomic<bool> is_hanging = false;
   std::atomic<bool> fails_next = given.fails_first;
   session_rig rig;
+  awaited_files files(rig);
   rig.pool = std::make_shared<sw::io::pool>(4);
   rig.files->before_each([&](const sw::test::event& asked) {
     if (asked.kind != operation::write || asked.path.find(given.hangs) == std::string::npos || !is_hanging) { return; }
@@ -475,36 +531,39 @@ TEST_CASE("the close of a preempted process ends within 2 s while anything hangs
   if (given.fails_first) { rig.files->inject({.kind = operation::write, .path_contains = given.hangs}); }
   sw::test::gate open_door;
   adding_model other;
-  auto options = preemptible(rig, time);
-  options.save_checkpoint_steps = 2;
-  options.saver.max_staged_bytes = 1;
-  options.saver.on_error = sw::on_save_error::retry(3, 5s);
-  auto tested =
-      sw::evaluate_every(given.every, sw::beside(other), evaluation_at{std::string(given.hangs) == "evaluation" ? &door : &open_door},
-                         sw::measure("sum", &own_value));
-  auto session = sw::monitored_training_session(
-      rig.model, options, signalling_hook{4}, tested,
-      sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize, .saver = {.file_system = rig.files}}, tested.value("sum")});
-  sw::test::run_until(session, given.from - 1);
-  sw::test::wait_for_saves(session);
-  is_hanging = true;
-  door.close();
-  sw::test::run_until(session, 3);
-  if (given.from != 2 || given.is_saved) { sw::test::wait_for_saves(session); }
-  const auto before = time->now();
-  time->impatient = true;
-  std::string why;
-  try {
-    session.run(std::int64_t{4});
-  } catch (const sw::error& failure) { why = failure.what(); }
-  while (given.fails_first && !log.contains(sw::log_level::warning, "retry 1 of 3")) { std::this_thread::yield(); }
-  try {
-    session.close();
-  } catch (const sw::error& failure) { why += failure.what(); }
-  CHECK(time->now() - before <= 2s);
-  CHECK_THAT(why, ContainsSubstring(given.why));
-  if (given.is_saved) { sw::test::wait_for_saves(session); }
-  CHECK(rig.steps().ends_with(" 4") == given.is_saved);
-  door.open();
+  {
+    auto options = preemptible(rig, time);
+    options.save_checkpoint_steps = 2;
+    options.saver.max_staged_bytes = 1;
+    options.saver.on_error = sw::on_save_error::retry(3, 5s);
+    auto tested =
+        sw::evaluate_every(given.every, sw::beside(other), evaluation_at{std::string(given.hangs) == "evaluation" ? &door : &open_door},
+                           sw::measure("sum", &own_value));
+    auto session = sw::monitored_training_session(
+        rig.model, options, signalling_hook{4}, tested,
+        sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize, .saver = {.file_system = rig.files}}, tested.value("sum")});
+    sw::test::run_until(session, given.from - 1);
+    sw::test::wait_for_saves(session);
+    is_hanging = true;
+    door.close();
+    sw::test::run_until(session, 3);
+    if (given.from != 2 || given.is_saved) { sw::test::wait_for_saves(session); }
+    const auto before = time->now();
+    time->impatient = true;
+    std::string why;
+    try {
+      session.run(std::int64_t{4});
+    } catch (const sw::error& failure) { why = failure.what(); }
+    while (given.fails_first && !log.contains(sw::log_level::warning, "retry 1 of 3")) { std::this_thread::yield(); }
+    try {
+      session.close();
+    } catch (const sw::error& failure) { why += failure.what(); }
+    CHECK(time->now() - before <= 2s);
+    CHECK_THAT(why, ContainsSubstring(given.why));
+    if (given.is_saved) { sw::test::wait_for_saves(session); }
+    CHECK(rig.steps().ends_with(" 4") == given.is_saved);
+    door.open();
+  }
   rig.pool->join();
+  files.join();
 }

@@ -1,18 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/detail/pending_copy.hpp"
 
+#include "stepwell/base/error.hpp"
+#include "stepwell/base/variable.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 #include "stepwell/kernel/detail/stream_copy.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace stepwell::detail {
+namespace {
+
+/// Calls `action` with each copy. Throws the first error of a device afterwards, with the name of the variable.
+template<class Copies, class Action>
+void for_each_copy(Copies& copies, Action action) {
+  std::exception_ptr first;
+  for (auto& one : copies) {
+    try {
+      try {
+        action(one);
+      } catch (const error& failure) { throw_named(one.name, failure); }
+    } catch (...) {
+      if (!first) { first = std::current_exception(); }
+    }
+  }
+  if (first) { std::rethrow_exception(first); }
+}
+
+}  // namespace
 
 void pending_copy::clear(bool checks) noexcept {
   variables_.clear();
   pieces_.clear();
   owners_.clear();
+  devices_.clear();
   checks_ = checks;
   next_ = copied_ = 0;
 }
@@ -23,6 +46,26 @@ void pending_copy::add(std::string_view name, std::span<const std::byte> from, s
   for (std::size_t begin = 0; begin < from.size(); begin += piece_size) {
     pieces_.push_back({from.data() + begin, to.data() + begin, std::min(piece_size, from.size() - begin)});
   }
+}
+
+void pending_copy::add(std::string_view name, std::shared_ptr<device_copy> copy, bool is_held_back) {
+  devices_.push_back({std::string(name), std::move(copy), is_held_back});
+}
+
+void pending_copy::hold_back_updates() {
+  for_each_copy(devices_, [](copied_by_device& one) {
+    if (std::exchange(one.is_held_back, true)) { return; }
+    try {
+      one.copy->hold_back_updates();
+    } catch (const error&) {
+      one.copy->wait();  // the elements may then change, too
+      throw;
+    }
+  });
+}
+
+void pending_copy::wait_for_devices() const {
+  for_each_copy(devices_, [](const copied_by_device& one) { one.copy->wait(); });
 }
 
 void pending_copy::complete() noexcept {
@@ -43,6 +86,10 @@ void pending_copy::cancel() noexcept {
   next_ = pieces_.size();
   done_.notify_all();
   done_.wait(lock, [this] { return copied_ == pieces_.size(); });
+  lock.unlock();
+  try {
+    wait_for_devices();
+  } catch (const std::exception&) {}  // NOLINT(bugprone-empty-catch): nobody reads the copy; a device that failed no longer writes
 }
 
 template<class Member>

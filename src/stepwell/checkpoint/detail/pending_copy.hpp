@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A copy of large variables of a snapshot, made in pieces by any number of threads.
+// A copy of large variables of a snapshot, made in pieces by any number of threads, and of variables that devices copy.
 #pragma once
+
+#include "stepwell/base/tensor.hpp"
 
 #include <condition_variable>
 #include <cstddef>
@@ -17,8 +19,12 @@
 namespace stepwell::detail {
 
 /// Pieces of memory to copy. Each thread that calls `complete` copies pieces until none is left, so that the copy needs no thread of its own.
+/// Copies by a device have begun when they are added.
 /// @lifetime The memory must stay valid, and the sources unchanged, until `complete` or `cancel` has returned. Sources with an owner stay valid.
-/// @threads  `add`, `clear` and `release_owners` may be called only while no other thread uses the object. The other functions may be called on any thread.
+///           Sources on a device may change after `hold_back_updates`. Copies by a device write to their destinations until `wait_for_devices`
+///           or `cancel` has returned.
+/// @threads  The functions that add, `clear` and `release_owners` may be called only while no other thread uses the object. The other functions
+///           may be called on any thread.
 class pending_copy {
 public:
   /// Size of the pieces of one variable: short enough that a waiting thread gets a part of a large variable.
@@ -28,12 +34,20 @@ public:
   void clear(bool checks) noexcept;
   /// Adds a variable. `owner` keeps `from` in memory; null: the caller does. @pre Both spans have the same size.
   void add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to, std::shared_ptr<const void> owner = nullptr);
+  /// Adds a copy that a device makes. `is_held_back`: `hold_back_updates` was called for it.
+  void add(std::string_view name, std::shared_ptr<device_copy> copy, bool is_held_back);
   /// Releases the owners. `changed_source` may not be called afterwards. @pre `complete` or `cancel` has returned.
   void release_owners() noexcept { owners_.clear(); }
 
-  /// Copies pieces until none is left, and blocks until all pieces of other threads are copied.
+  /// Copies pieces until none is left, and blocks until all pieces of other threads are copied. Does not wait for devices.
   void complete() noexcept;
-  /// Prevents further pieces, and blocks until the pieces of other threads are copied. The destinations are then no longer used.
+  /// Calls `hold_back_updates` of each copy by a device for which that was not done. The host does not wait.
+  /// @errors  The first error of a device, with the name of the variable, after all copies were treated. Copies that fail are waited for.
+  /// @threads The thread that runs the steps.
+  void hold_back_updates();
+  /// Blocks until the devices have made all copies. @errors The first error of a device, with the name of the variable, after all ended.
+  void wait_for_devices() const;
+  /// Prevents further pieces, and blocks until the pieces of other threads and of devices are copied. The destinations are then no longer used.
   void cancel() noexcept;
 
   /// Returns the name of the first variable whose source (or copy) has another checksum than when it was added. Empty if there is none, or
@@ -56,12 +70,19 @@ private:
     std::size_t size;
   };
 
+  struct copied_by_device {
+    std::string name;
+    std::shared_ptr<device_copy> copy;
+    bool is_held_back;  // used by the thread that runs the steps
+  };
+
   template<class Member>
   [[nodiscard]] std::optional<std::string> changed(Member variable::* bytes) const;
 
   std::vector<variable> variables_;  // empty without checks
   std::vector<piece> pieces_;
   std::vector<std::shared_ptr<const void>> owners_;
+  std::vector<copied_by_device> devices_;
   bool checks_ = false;
   std::mutex mutex_;  // guards the members below; held between pieces only
   std::condition_variable done_;

@@ -70,6 +70,12 @@ template<class Value>
     return tensor_text(stepwell::view_of(numbers));
   } else {
     static_assert(variable_like<Value>, "stepwell: only numbers, text and tensors can be shown");
+    if (const auto on_device = detail::elements_on_device(value)) {
+      const auto described = on_device->description();
+      tensor copy(described.dtype, described.shape);
+      on_device->copy_to(copy.bytes());
+      return tensor_text(copy.view());
+    }
     return tensor_text(stepwell::view_of(value));
   }
 }

@@ -22,7 +22,7 @@ namespace stepwell::libtorch::detail {
 [[nodiscard]] std::string path_of(std::string name);
 
 /// A variable that saves the result of `get`, and passes a restored tensor to `set`. The argument of `set` is valid only during the call.
-class copied_tensor final : public device_elements {
+class copied_tensor : public device_elements {
 public:
   using get_function = std::function<at::Tensor()>;
   using set_function = std::function<void(const at::Tensor&)>;
@@ -38,10 +38,7 @@ public:
     attempt("copy a LibTorch tensor from the host", [&] { set_(on_host(const_cast<std::byte*>(from.data()))); });  // only read from
   }
 
-private:
-  [[nodiscard]] at::Tensor on_host(std::byte* bytes) const {
-    return at::from_blob(bytes, description_.shape, at::TensorOptions().dtype(type_));
-  }
+  /// Calls `action` without recording gradients. A failure of LibTorch becomes an `internal_error` that says that this could not be done.
   template<class Action>
   static void attempt(const char* what, Action action) {
     const at::NoGradGuard without_gradients;
@@ -52,6 +49,12 @@ private:
     }
   }
 
+protected:
+  [[nodiscard]] at::Tensor on_host(std::byte* bytes) const {
+    return at::from_blob(bytes, description_.shape, at::TensorOptions().dtype(type_));
+  }
+
+private:
   tensor_view description_;
   at::ScalarType type_;
   get_function get_;
