@@ -103,22 +103,6 @@ template<class T>
   return true;
 }
 
-/// An argument of xtensor's assignment: its element `i` is element `first + i` of `value`.
-template<class T>
-struct elements_from {
-  using value_type = typename T::value_type;
-  using bool_load_type = typename T::bool_load_type;
-
-  template<class Alignment, class Requested>
-  [[nodiscard]] auto load_simd(std::size_t i) const {
-    return value.template load_simd<xt::unaligned_mode, Requested>(first + i);
-  }
-  [[nodiscard]] auto data_element(std::size_t i) const { return value.data_element(first + i); }
-
-  const T& value;
-  std::size_t first;
-};
-
 /// Returns a view of `size` elements in memory.
 template<class Element>
 [[nodiscard]] auto adapted(Element* elements, std::size_t size) {
@@ -137,14 +121,20 @@ template<class T>
 template<class T>
 void assign_linear(const T& value, std::size_t first, std::span<typename T::value_type> to) {
   auto target = detail::adapted(to.data(), to.size());
-  if constexpr (xt::xassign_traits<decltype(target), T>::simd_linear_assign()) {
-    xt::linear_assigner<true>::run(target, elements_from<T>{value, first});
-  } else {
-    auto element = xt::linear_begin(value) + static_cast<std::ptrdiff_t>(first);
-    for (auto& one : to) {
-      one = static_cast<typename T::value_type>(*element);
-      ++element;
+  using traits = xt::xassign_traits<decltype(target), T>;
+  std::size_t i = 0;
+  if constexpr (traits::simd_linear_assign()) {
+    using requested = typename traits::requested_value_type;
+    constexpr std::size_t width = xt_simd::simd_type<requested>::size;
+    const auto load = [&](std::size_t at) { return value.template load_simd<xt::unaligned_mode, requested>(first + at); };
+    // Stores several vectors at once: after a store, which could change them, the pointers and scalars of the expression are read again.
+    for (; to.size() - i >= 4 * width; i += 4 * width) {
+      const std::array some{load(i), load(i + width), load(i + 2 * width), load(i + 3 * width)};
+      for (std::size_t j = 0; j < some.size(); ++j) { target.template store_simd<xt::unaligned_mode>(i + j * width, some[j]); }
     }
+  }
+  for (auto next = xt::linear_begin(value) + static_cast<std::ptrdiff_t>(first + i); i < to.size(); ++i, ++next) {
+    to[i] = static_cast<typename T::value_type>(*next);
   }
 }
 

@@ -115,6 +115,7 @@ struct kernels_for {
     doubles parts[batches<double>];
 
     lane_sums() noexcept {
+#pragma GCC unroll 8  // g++ would make it a `rep stos`, which takes longer than the sum of a small array
       for (auto& part : parts) { part = doubles(0.0); }
     }
     bool is_finite() const noexcept {
@@ -161,13 +162,9 @@ struct kernels_for {
     using values_of = batch<T>;
     lane_sums sum;
     lane_sums squares;
-    values_of least[batches<T>];
-    values_of most[batches<T>];
-
-    lane_moments() noexcept {
-      for (auto& part : least) { part = values_of(greatest<T>); }
-      for (auto& part : most) { part = values_of(-greatest<T>); }
-    }
+    // One vector of each, although there may be several batches: with AVX2, the 16 registers hold all parts of doubles.
+    values_of least = values_of(greatest<T>);
+    values_of most = values_of(-greatest<T>);
 
     void add(const T* values) noexcept {
       for (std::size_t i = 0; i < batches<double>; ++i) {
@@ -179,11 +176,15 @@ struct kernels_for {
           squares.parts[i] = squares.parts[i] + some * some;
         }
       }
-      for (std::size_t i = 0; i < batches<T>; ++i) {
+      auto low = values_of::load_unaligned(values);
+      auto high = low;
+      for (std::size_t i = 1; i < batches<T>; ++i) {
         const auto some = values_of::load_unaligned(values + i * values_of::size);
-        least[i] = xsimd::min(least[i], some);
-        most[i] = xsimd::max(most[i], some);
+        low = xsimd::min(low, some);
+        high = xsimd::max(high, some);
       }
+      least = xsimd::min(least, low);
+      most = xsimd::max(most, high);
     }
 
     // Adds the finite values, and returns their number. The sums are those of `add` with zeros in the places of the others.
@@ -192,8 +193,8 @@ struct kernels_for {
       for (std::size_t i = 0; i < batches<T>; ++i) {
         const auto some = values_of::load_unaligned(values + i * values_of::size);
         const auto finite = kernels_for::is_finite(some);
-        least[i] = xsimd::min(least[i], xsimd::select(finite, some, values_of(greatest<T>)));
-        most[i] = xsimd::max(most[i], xsimd::select(finite, some, values_of(-greatest<T>)));
+        least = xsimd::min(least, xsimd::select(finite, some, values_of(greatest<T>)));
+        most = xsimd::max(most, xsimd::select(finite, some, values_of(-greatest<T>)));
         xsimd::select(finite, some, values_of(T{0})).store_unaligned(kept + i * values_of::size);
       }
       for (std::size_t i = 0; i < batches<double>; ++i) {
@@ -208,16 +209,10 @@ struct kernels_for {
 
     simd_moments total(std::uint64_t count) const noexcept {
       if (count == 0) { return {}; }
-      auto all_least = least[0];
-      auto all_most = most[0];
-      for (std::size_t i = 1; i < batches<T>; ++i) {
-        all_least = xsimd::min(all_least, least[i]);
-        all_most = xsimd::max(all_most, most[i]);
-      }
       T last_least[values_of::size];
       T last_most[values_of::size];
-      all_least.store_unaligned(last_least);
-      all_most.store_unaligned(last_most);
+      least.store_unaligned(last_least);
+      most.store_unaligned(last_most);
       T min = last_least[0];
       T max = last_most[0];
       for (std::size_t i = 1; i < values_of::size; ++i) {
