@@ -279,12 +279,15 @@ private:
 ///     static std::optional<bool> any_bad_on_device(const T& value, bool nan_only);  // true: an element is NaN, or infinite unless `nan_only`;
 ///                                                                                   // empty if `view(value)` refers to the elements
 ///
+/// A type whose copies share their elements, such as a view, has this member:
+///
+///     using owner_type;  // holds the elements for the caller of `run`, which fetched them; made from a `const T&`
+///
 /// The elements of a lazy tensor are computed when they are read (an expression such as `rate * gradient`), or may have gaps between them (a
-/// view of a part of a tensor). Hooks, summaries and metrics read them in blocks. The specialisation has these members; it also has `view` if
-/// `T` can be a variable, and then `view` throws if there are gaps:
+/// view of a part of a tensor). Hooks, summaries and metrics read them in blocks. The specialisation has `owner_type` and these members; it also
+/// has `view` if `T` can be a variable, and then `view` throws if there are gaps:
 ///
 ///     static constexpr dtype element_type;                       // has a fixed size
-///     using owner_type;                                          // holds the elements for the caller of `run`; made from a `const T&`
 ///     static std::size_t size(const T& value);                   // the number of elements
 ///     static void copy_shape(const T& value, tensor_shape& to);
 ///     static void evaluate(const T& value, std::size_t first, std::span<std::byte> to);  // writes consecutive elements, in row-major
@@ -447,12 +450,13 @@ template<lazy_tensor T>
   return made;
 }
 
-/// The type of a fetched value that `run` returns: `owner_type` for a lazy tensor, otherwise the decayed type of the value.
+/// The type of a fetched value that `run` returns: the `owner_type` of the adapter if it has one, otherwise the decayed type of the value.
 template<class T>
 struct owned {
   using type = std::decay_t<T>;
 };
-template<lazy_tensor T>
+template<class T>
+  requires requires { typename tensor_adapter<std::remove_cvref_t<T>>::owner_type; }
 struct owned<T> {
   using type = typename tensor_adapter<std::remove_cvref_t<T>>::owner_type;
 };

@@ -26,12 +26,14 @@
 #include <xtensor/containers/xadapt.hpp>
 #include <xtensor/core/xassign.hpp>
 #include <xtensor/core/xeval.hpp>
+#include <xtensor/core/xoperation.hpp>
 #include <xtensor/views/xstrided_view.hpp>
 #include <xtensor/views/xview.hpp>
 #else
 #include <xtensor/xadapt.hpp>
 #include <xtensor/xassign.hpp>
 #include <xtensor/xeval.hpp>
+#include <xtensor/xoperation.hpp>
 #include <xtensor/xstrided_view.hpp>
 #include <xtensor/xview.hpp>
 #endif
@@ -87,6 +89,17 @@ inline constexpr bool is_reference<xt::xarray_adaptor<Of, L, Shape, Tag>> = std:
 template<class Pointer, class Allocator>
 inline constexpr bool is_reference<xt::xbuffer_adaptor<Pointer, xt::no_ownership, Allocator>> = true;
 
+/// The type `Evaluated`, or for an adaptor, which `xt::eval` returns unchanged, that of a container with its own elements.
+template<class Evaluated>
+struct owner {
+  using type = Evaluated;
+};
+template<class Evaluated>
+  requires is_reference<Evaluated>
+struct owner<Evaluated> {
+  using type = std::remove_cvref_t<decltype(xt::eval(xt::cast<typename Evaluated::value_type>(std::declval<const Evaluated&>())))>;
+};
+
 /// An expression whose elements can be assigned to.
 template<class T>
 concept writable = expression<T> && requires(T& value, const typename T::value_type& element) { *value.begin() = element; } &&
@@ -127,7 +140,7 @@ void assign_linear(const T& value, std::size_t first, std::span<typename T::valu
     using requested = typename traits::requested_value_type;
     constexpr std::size_t width = xt_simd::simd_type<requested>::size;
     const auto load = [&](std::size_t at) { return value.template load_simd<xt::unaligned_mode, requested>(first + at); };
-    // Stores several vectors at once: after a store, which could change them, the pointers and scalars of the expression are read again.
+    // Loads several vectors before it stores them: xtensor reads the pointers and scalars of the expression again after each store.
     for (; to.size() - i >= 4 * width; i += 4 * width) {
       const std::array some{load(i), load(i + width), load(i + 2 * width), load(i + 3 * width)};
       for (std::size_t j = 0; j < some.size(); ++j) { target.template store_simd<xt::unaligned_mode>(i + j * width, some[j]); }
@@ -193,7 +206,7 @@ public:
   static constexpr bool is_borrowed = xtensor::detail::is_reference<T>;
   static constexpr dtype element_type = xtensor::dtype_of_element<element>;
   /// The container that `xt::eval` makes of the expression.
-  using owner_type = std::remove_cvref_t<decltype(xt::eval(std::declval<const T&>()))>;
+  using owner_type = typename xtensor::detail::owner<std::remove_cvref_t<decltype(xt::eval(std::declval<const T&>()))>>::type;
 
   /// Returns a view of the elements.
   /// @errors `invalid_argument_error` if the elements are not contiguous in row-major order.

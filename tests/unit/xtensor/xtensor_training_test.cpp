@@ -19,10 +19,12 @@
 #include <stepwell/protocol/feed.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -74,6 +76,41 @@ void train(linear_model& model, const std::string& directory, std::int64_t last_
   for ([[maybe_unused]] const auto& step : session.steps(std::vector(10, batch_of(2)))) {}
   session.close();
 }
+
+/// A model with square arrays of several types. A step writes one number to all elements, except those of the integers, which are always 2.
+struct form_model {
+  struct result {
+    const xt::xtensor<float, 2>& rows;
+    const xt::xtensor<double, 2, xt::layout_type::column_major>& columns;
+    const xt::xarray<xtl::half_float>& halves;
+    const xt::xtensor<std::int64_t, 1>& whole;
+    const std::vector<float>& memory;
+  };
+  explicit form_model(std::size_t size)
+      : rows({size, size}), columns({size, size}), halves(xt::xarray<xtl::half_float>::from_shape({size})), whole({size}, 2), memory(size) {
+  }
+
+  result step(float value) {
+    rows.fill(value);
+    columns.fill(static_cast<double>(value));
+    halves.fill(xtl::half_float(value));
+    std::ranges::fill(memory, value);
+    return {rows, columns, halves, whole, memory};
+  }
+  sw::variable_list variables() { return sw::variables({{"rows", rows}}); }
+
+  xt::xtensor<float, 2> rows;
+  xt::xtensor<double, 2, xt::layout_type::column_major> columns;
+  xt::xarray<xtl::half_float> halves;
+  xt::xtensor<std::int64_t, 1> whole;
+  std::vector<float> memory;
+};
+
+template<class Read>
+struct form {
+  const char* name;
+  Read read;
+};
 
 }  // namespace
 
@@ -169,6 +206,65 @@ TEST_CASE("metrics and evaluations read expressions and views with one element",
   session.run(batch_of(1));
   CHECK(log.contains(sw::log_level::info, "mean = 2"));
   CHECK(log.contains(sw::log_level::info, "corner = 2"));
+}
+
+TEST_CASE("values of every form and kind of element are fetched, summarised, measured and watched for NaN", "[xtensor]") {
+  const auto with_forms = [](auto use) {
+    return use(form{"container", [](const form_model::result& r) -> const auto& { return r.rows; }},
+               form{"column-major", [](const form_model::result& r) -> const auto& { return r.columns; }},
+               form{"dynamic rank", [](const form_model::result& r) -> const auto& { return r.halves; }},
+               form{"integers", [](const form_model::result& r) -> const auto& { return r.whole; }},
+               form{"adaptor", [](const form_model::result& r) { return xt::adapt(r.memory); }},
+               form{"contiguous view", [](const form_model::result& r) { return xt::view(r.rows, xt::range(0, 1)); }},
+               form{"strided view", [](const form_model::result& r) { return xt::view(r.rows, xt::all(), 0); }},
+               form{"dynamic view", [](const form_model::result& r) { return xt::strided_view(r.rows, {xt::all(), 0}); }},
+               form{"expression", [](const form_model::result& r) { return 1.F * r.rows; }},
+               form{"two layouts", [](const form_model::result& r) { return 0 * r.rows + r.columns; }},
+               form{"of a view", [](const form_model::result& r) { return xt::view(r.columns, 0) * 1.0; }},
+               form{"of integers", [](const form_model::result& r) { return 1 * r.whole; }},
+               form{"cast", [](const form_model::result& r) { return xt::cast<double>(r.rows); }},
+               form{"of halves", [](const form_model::result& r) { return r.halves + r.halves - r.halves; }});
+  };
+  const temporary_directory directory;
+  form_model model(3);
+  with_forms([&](auto... forms) {
+    sw::monitored_session session(model, sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1},
+                                                                sw::summary::histogram(forms.name, forms.read)...});
+    const auto fetched = session.run(2.F, sw::fetch(forms.read...));
+    model.step(100);
+    CHECK(std::apply([](const auto&... values) { return (... && xt::all(xt::equal(values, 2))); }, fetched));
+    session.close();
+    for (const std::string name : {forms.name...}) {
+      INFO(name);
+      const auto histograms = tagged_in(directory.path(), name);
+      REQUIRE(histograms.size() == 1);
+      const auto& histogram = std::get<sw::format::histogram_value>(histograms[0].second.value);
+      CHECK(histogram.num >= 3);
+      CHECK(histogram.sum == 2 * histogram.num);
+    }
+  });
+  form_model small(1);
+  with_forms([&](auto... forms) {
+    sw::test::log_capture log;
+    sw::monitored_session session(small,
+                                  sw::evaluate_every(1, [](form_model& m) { return m.step(2); }, sw::measure(forms.name, forms.read)...));
+    session.run(2.F);
+    for (const std::string name : {forms.name...}) {
+      INFO(name);
+      CHECK(log.contains(sw::log_level::info, name + " = 2"));
+    }
+  });
+  with_forms([&](auto... forms) {
+    sw::test::log_capture log;
+    sw::monitored_session session(model, sw::nan_tensor_hook{{.fail_on_nan_loss = false}, sw::tag(forms.name, forms.read)}...);
+    session.run(2.F);
+    CHECK_FALSE(log.contains(sw::log_level::warning, "NaN"));
+    session.run(std::numeric_limits<float>::quiet_NaN());
+    for (const std::string name : {forms.name...}) {
+      INFO(name);
+      CHECK(log.contains(sw::log_level::warning, name + " is ") == !name.ends_with("integers"));
+    }
+  });
 }
 
 TEST_CASE("batches are rows of a container, gathered by a view", "[xtensor][batch]") {
