@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time of group->sum beside that of ProcessGroupGloo::allreduce itself, measured in pairs. All ranks run this program:
+// The time of group->sum, as the first sum of a step with the vote, beside that of ProcessGroupGloo::allreduce itself, measured in pairs. All
+// ranks run this program:
 //   RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 torch_group_bench [PAIRS] & RANK=1 ...
 #include "stepwell/torch/detail/gloo.hpp"
 
@@ -11,11 +12,14 @@
 
 #include "stepwell/group/detail/launcher.hpp"
 #include "stepwell/torch/group.hpp"
+#include "stepwell/torch/torch.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 namespace sw = stepwell;
@@ -47,13 +51,16 @@ double median(std::vector<double> values) {
 }
 
 void compare(sw::group& group, c10d::ProcessGroupGloo& bare, std::size_t count, int pairs) {
-  std::vector<float> values(count);
+  std::int64_t step = 0;
+  group.form({.time = sw::system_clock(), .stop = {}, .until = sw::system_clock()->now() + std::chrono::seconds(60)},
+             {.running_step = [&] { return std::optional(step); }, .stop = {}});
+  auto values = at::zeros({static_cast<std::int64_t>(count)});  // allocated like the other one
   const auto tensor = at::zeros({static_cast<std::int64_t>(count)});
   std::vector<double> with, without, differences;
   for (int i = 0; i < pairs + 20; ++i) {
     double one = 0;
     double other = 0;
-    const auto sum = [&] { one = microseconds([&] { group.sum(values); }); };
+    const auto sum = [&] { one = microseconds([&] { group.sum(values), ++step; }); };
     const auto reduce = [&] {
       other = microseconds([&] {
         std::vector<at::Tensor> tensors{tensor};
@@ -82,8 +89,7 @@ int main(int argc, char** argv) {
   if (!self || self->size == 1) { return 2; }
   const int pairs = argc > 1 ? std::atoi(argv[1]) : 2000;
   const auto group = sw::libtorch::make_group();
-  group->form({.time = sw::system_clock(), .stop = {}, .until = sw::system_clock()->now() + std::chrono::seconds(60)}, {});
   const auto bare = bare_group(*self);
   compare(*group, *bare, 1000, pairs);
-  compare(*group, *bare, 1'000'000, pairs / 10);
+  compare(*group, *bare, 1'000'000, pairs / 4);
 }
