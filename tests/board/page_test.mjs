@@ -297,6 +297,20 @@ inScene('charts are used with the keyboard, and say their values to screen reade
   await tab.until('curves.view.cursor === null');
 });
 
+inScene('the cursor stays at its step when a chart is drawn again, with other curves or another range', 'training', async (tab) => {
+  await loaded(tab);
+  const chart = chartOf('loss');
+  await tab.evaluate(`${chart}.area.focus()`);
+  for (const key of ['Home', 'ArrowRight']) await tab.key(key);
+  await tab.until(`curves.view.cursor !== null && ${chart}.plot.cursor.left > 0`);
+  const before = await tab.evaluate('curves.view.cursor');
+  const place = () => tab.evaluate(`[curves.view.cursor, ${chart}.plot.posToVal(${chart}.plot.cursor.left, 'x')].map(Math.round)`);
+  for (const change of [`${chart}.makePlot()`, `${chart}.plot.setScale('x', { min: 0, max: 1000 })`]) {
+    await tab.evaluate(`${change}, new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`);
+    assert.deepEqual(await place(), [Math.round(before), Math.round(before)]);
+  }
+});
+
 inScene('a curve is downloaded as CSV and as SVG', 'training', async (tab) => {
   await loaded(tab);
   await tab.until(`${chartOf('loss')}.drawn.length === 3`);
@@ -322,6 +336,10 @@ inScene(
     assert.match(await tab.text('#texts'), /Continued after the power was off/);
     assert.match(await tab.text('#hparams'), /optimizer\s+adam\s+sgd\s+adam/);
     assert.match(await tab.text('#ranks'), /3 of 4/);
+    assert.doesNotMatch(await tab.text('#ranks'), /lost/);
+    mock.ranks[2].is_lost = true;
+    await tab.evaluate('readRanks()');
+    assert.match(await tab.text('#ranks'), /2 of 4\s+1\s+lost/);
     mock.send('log', { number: 99, time: Date.now() / 1000, level: 'error', text: 'the disk is full' });
     await tab.until(`document.querySelector('#log').innerText.includes('the disk is full')`);
     await picture(tab, 'board-details.png');

@@ -156,7 +156,7 @@ export async function training(port) {
   }
   mock.info.live_run = live.name;
   mock.session = stateAt(live, step, start);
-  mock.ranks = Array.from({ length: 4 }, (_, rank) => ({ rank, size: 4, generation: 1, is_this_process: rank === 0 }));
+  mock.ranks = Array.from({ length: 4 }, (_, rank) => ({ rank, size: 4, generation: 1, is_this_process: rank === 0, is_lost: false }));
   mock.log = [
     ['info', 'session mnist: training begins at step 0'],
     ['warning', 'loss is NaN at step 2998; the newest checkpoint is restored'],

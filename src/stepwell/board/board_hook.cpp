@@ -244,7 +244,9 @@ struct session_board::state {
     for (auto& one : view.stop_conditions) {
       if (one.end) { one.reached = one.limit - std::chrono::duration<double>(*one.end - time->now()).count(); }
     }
-    if (const auto& group = session.group()) { view.group = group_place{group->rank(), group->size(), group->generation()}; }
+    if (const auto& group = session.group(); group && group->is_formed()) {
+      view.group = group_place{group->rank(), group->size(), group->generation(), group->launched(), group->members()};
+    }
     view.notes = session.shown();
     view.metrics = session.metrics();
     view.step_time = meter->means();

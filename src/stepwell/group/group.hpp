@@ -49,7 +49,7 @@ struct group_options {
 ///   session discards the step.
 /// * All processes call `sum` and `broadcast` equally often and in the same order.
 ///
-/// @threads The session's thread, except `rank`, `size`, `is_chief`, `generation` and `parts`, which any thread may call.
+/// @threads The session's thread, except `rank`, `size`, `launched`, `is_chief`, `generation` and `parts`, which any thread may call.
 class group {
 public:
   /// @errors `invalid_argument_error` if an option is negative, or if `min_size` is larger than the group.
@@ -68,6 +68,11 @@ public:
   [[nodiscard]] int parts() const noexcept { return options_.parts > 0 ? options_.parts : size(); }
   /// Returns the generation, a number that increases each time the group is formed. Returns 0 before the first formation.
   [[nodiscard]] std::int64_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
+  /// Returns the number of processes that the launcher has started.
+  [[nodiscard]] int launched() const noexcept { return engine_->size(); }
+  /// Returns the launcher's ranks of the processes that train now, in ascending order. A rank is missing if its process is lost and was not
+  /// replaced. @pre The group is formed.
+  [[nodiscard]] const std::vector<int>& members() const noexcept { return collective_->members(); }
   [[nodiscard]] const group_options& options() const noexcept { return options_; }
   /// Returns a text with the generation and the ranks of its processes: "generation 3 with the ranks 0, 1, 3 of 4, connected by MPI".
   /// @pre The group is formed.

@@ -220,11 +220,19 @@ public:
   void begin() { evals_completed_ = 0; }
 
   void after_create_session(auto& session, auto& /*threads*/) {
+    if (options_.num_evals) {
+      session.note_stop_condition({.name = condition,
+                                   .text = "ends after " + std::to_string(*options_.num_evals) + " evaluation steps",
+                                   .unit = "evaluation steps",
+                                   .reached = static_cast<double>(evals_completed_),
+                                   .limit = static_cast<double>(*options_.num_evals)});
+    }
     if (is_done()) { session.request_stop(why()); }  // stops before the first run if `num_evals` is 0
   }
 
   void after_run(auto& context, const auto&) {
     ++evals_completed_;
+    context.note_stop_progress(condition, static_cast<double>(evals_completed_));
     if (options_.log_progress) { log_progress(context); }
     if (is_done()) { context.request_stop(why()); }
   }
@@ -233,6 +241,8 @@ public:
   [[nodiscard]] std::int64_t evals_completed() const noexcept { return evals_completed_; }
 
 private:
+  static constexpr const char* condition = "number of evaluations";
+
   [[nodiscard]] bool is_done() const noexcept { return options_.num_evals && evals_completed_ >= *options_.num_evals; }
   [[nodiscard]] stop_reason why() const { return {stop_cause::last_step, std::to_string(evals_completed_) + " evaluation steps are done"}; }
   void log_progress(const session_requests& session) const;

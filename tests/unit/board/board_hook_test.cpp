@@ -4,10 +4,10 @@
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
+#include "support/thread_group.hpp"
 
 #include <stepwell/board/board_hook.hpp>
 #include <stepwell/board/http_server.hpp>
-#include <stepwell/group/engine.hpp>
 #include <stepwell/group/group.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
@@ -102,6 +102,22 @@ sw::board_options each_step() {
 }
 
 using result = sw::test::adding_model::result;
+
+/// Adds the number of processes of its group in each step.
+struct process_counter {
+  struct result {
+    double total;
+  };
+  std::shared_ptr<sw::group> group;
+  double total = 0;
+
+  result step() {
+    double one = 1;
+    group->sum(one);
+    return {total += one};
+  }
+  [[nodiscard]] sw::variable_list variables() { return sw::variables({{"total", total}}); }
+};
 
 /// Returns a session with a checkpoint at its start, and with a board that looks at it every 10 s.
 auto session_with_rare_looks(session_rig& rig) {
@@ -347,20 +363,42 @@ TEST_CASE("a checkpoint that the session has restored is verified; others are no
   session.close();
 }
 
-TEST_CASE("a board shows the ranks of its group", "[board][hook]") {
+TEST_CASE("a board shows all ranks of its group, and which of them is lost", "[board][hook]") {
   const sw::test::log_capture log;
-  session_rig rig;
-  auto options = rig.options();
-  options.group = std::make_shared<sw::group>(sw::make_single_process_engine());
-  auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(each_step()));
-  const place at(session.hook<sw::board_hook<>>().url());
-  sw::test::run_until(session, 2);
-  CHECK(value(at.port, "/api/session")["group"]["size"] == 1);
-  const auto ranks = value(at.port, "/api/ranks")["ranks"];
-  REQUIRE(ranks.size() == 1);
-  CHECK(ranks[0]["rank"] == 0);
-  CHECK(ranks[0]["is_this_process"] == true);
-  session.close();
+  std::vector<json> seen;
+  const auto train = [&](const std::shared_ptr<sw::group>& group) {
+    const int rank = group->rank();
+    process_counter model{group};
+    const sw::training_options options{.log_step_count_steps = sw::none, .retry = {.initial_backoff = 0}, .group = group};
+    if (rank == 0) {
+      auto session = sw::monitored_training_session(model, options, sw::stop_at_step(6), sw::board_hook(each_step()));
+      const place at(session.hook<sw::board_hook<>>().url());
+      session.run();
+      seen.push_back(value(at.port, "/api/ranks")["ranks"]);
+      while (!session.should_stop()) { session.run(); }
+      seen.push_back(value(at.port, "/api/ranks")["ranks"]);
+      seen.push_back(value(at.port, "/api/session")["group"]);
+      session.close();
+      return;
+    }
+    auto session = sw::monitored_training_session(model, options, sw::stop_at_step(6));
+    for (const auto& step : session.steps()) {
+      if (rank == 1 && step.global_step == 3) { throw std::runtime_error("this process ends"); }
+    }
+    session.close();
+  };
+  const auto failures = sw::test::thread_job(3).run(train, {.min_size = 2, .patience_secs = 0});
+  CHECK(failures[0] == nullptr);
+  CHECK(failures[1] != nullptr);
+  CHECK(failures[2] == nullptr);
+  REQUIRE(seen.size() == 3);
+  for (const int rank : {0, 1, 2}) {
+    const json all{{"rank", rank}, {"size", 3}, {"generation", 1}, {"is_this_process", rank == 0}, {"is_lost", false}};
+    CHECK(seen[0].at(static_cast<std::size_t>(rank)) == all);
+    const json left{{"rank", rank}, {"size", 3}, {"generation", 2}, {"is_this_process", rank == 0}, {"is_lost", rank == 1}};
+    CHECK(seen[1].at(static_cast<std::size_t>(rank)) == left);
+  }
+  CHECK(seen[2] == json{{"generation", 2}, {"rank", 0}, {"size", 2}});
 }
 
 TEST_CASE("a port that is in use is replaced by a free one, and an address that is wrong is an error", "[board][hook]") {

@@ -31,6 +31,17 @@ lines log_of(sw::stop_after_n_evals_options options, int most = 1000) {
   return found;
 }
 
+/// Notes the conditions that displays would show after each run.
+struct watching_hook {
+  std::vector<std::string> seen = {};
+  void after_run(auto& context, const auto&) {
+    for (const auto& one : context.stop_conditions()) {
+      seen.push_back(one.text + ": " + std::to_string(static_cast<int>(one.reached)) + " of " +
+                     std::to_string(static_cast<int>(one.limit)));
+    }
+  }
+};
+
 }  // namespace
 
 TEST_CASE("HOOK-MULTI-2 an evaluation ends after the given number of steps, and logs each step if there are few", "[hooks][evals]") {
@@ -65,4 +76,18 @@ TEST_CASE("HOOK-MULTI-2 evaluations are counted by session, whatever the global 
     session.close();
   }
   CHECK(model.count == 4);
+}
+
+TEST_CASE("HOOK-MULTI-2 the number of evaluations is a condition that displays show, with its progress", "[hooks][evals]") {
+  const auto seen = [](sw::stop_after_n_evals_options options) {
+    counting_model model;
+    watching_hook watching;
+    sw::monitored_session session(model, sw::stop_after_n_evals_hook{options}, std::ref(watching));
+    while (!session.should_stop() && model.count < 2) { session.run(); }
+    session.close();
+    return watching.seen;
+  };
+  CHECK(seen({.num_evals = 2, .log_progress = false}) ==
+        lines{"ends after 2 evaluation steps: 1 of 2", "ends after 2 evaluation steps: 2 of 2"});
+  CHECK(seen({.num_evals = {}, .log_progress = false}).empty());
 }

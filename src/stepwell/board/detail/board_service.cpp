@@ -536,8 +536,13 @@ public:
   [[nodiscard]] answer ranks() {
     auto all = json::array();
     const auto group = of_.options.live ? of_.options.live->view().group : std::nullopt;
-    for (int rank = 0; group && rank < group->size; ++rank) {
-      all.push_back({{"rank", rank}, {"size", group->size}, {"generation", group->generation}, {"is_this_process", rank == group->rank}});
+    for (int rank = 0; group && rank < group->launched; ++rank) {
+      const auto member = std::ranges::find(group->members, rank);
+      all.push_back({{"rank", rank},
+                     {"size", group->launched},
+                     {"generation", group->generation},
+                     {"is_this_process", member - group->members.begin() == group->rank},
+                     {"is_lost", member == group->members.end()}});
     }
     return good({{"ranks", all}});
   }

@@ -42,6 +42,8 @@ struct group_place {
   int rank = 0;
   int size = 1;
   std::int64_t generation = 0;
+  int launched = 1;          ///< Number of processes that the launcher has started.
+  std::vector<int> members;  ///< The launcher's ranks of the processes that train now.
 };
 
 /// What the session's thread knows about the session at one moment.

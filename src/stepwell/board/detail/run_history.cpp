@@ -112,9 +112,10 @@ void run_history::open_new_files() {
 void run_history::read(event_file& file) {
   while (!file.stream->is_lost()) {
     try {
-      const auto happened = file.stream->next();
+      const auto happened = file.stream->next(scalars_);
       if (!happened) { return; }
       add(*happened);
+      for (const auto& scalar : scalars_) { add(scalar); }
     } catch (const std::exception& damage) {
       error_ = damage.what();
       if (dynamic_cast<const data_loss_error*>(&damage) == nullptr) { break; }  // the file cannot be read at all
@@ -197,6 +198,18 @@ void run_history::add(const format::summary_value& value, const format::event& o
     all.back().limits.back() = max;  // the last limit of this format is the greatest double
     thin_out(all, most_kept_histograms);
   }
+}
+
+void run_history::add(const format::scalar_event& of) {
+  auto known = curves_.find(of.tag);
+  if (known == curves_.end()) {
+    const std::string tag(of.tag);
+    if (!accepts(tag) || plugins_.try_emplace(tag).first->second == "hparams") { return; }
+    known = curves_.try_emplace(tag).first;
+  }
+  last_step_ = std::max(last_step_.value_or(of.step), of.step);
+  known->second.add({of.step, of.wall_time, static_cast<double>(of.value)});
+  ++points_;
 }
 
 void run_history::add_number(const std::string& tag, const format::event& of, double value) {

@@ -90,6 +90,7 @@ private:
   void open_new_files();
   void read(event_file& file);
   void add(const format::event& happened);
+  void add(const format::scalar_event& of);
   void add(const format::summary_value& value, const format::event& of);
   void add_number(const std::string& tag, const format::event& of, double value);
   void add_tensor(const format::summary_value& value, const tensor& held, const format::event& of);
@@ -107,6 +108,7 @@ private:
   std::map<std::string, std::vector<image_record>, std::less<>> images_;
   format::hparam_map hparams_;
   std::vector<run_mark> marks_;
+  std::vector<format::scalar_event> scalars_;  // of the event that is read
   std::string error_;
   std::optional<double> first_time_;
   std::optional<double> last_time_;

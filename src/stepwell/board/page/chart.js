@@ -296,7 +296,7 @@ class Chart {
         series,
         bands,
         hooks: {
-          draw: [(plot) => this.drawMarks(plot)],
+          draw: [(plot) => this.drawMarks(plot), (plot) => this.placeCursor(plot)],
           setSelect: [(plot) => this.onSelect(plot)],
           setCursor: [(plot) => this.onCursor(plot)],
         },
@@ -397,20 +397,20 @@ class Chart {
 
   /** @param {uPlot} plot */
   onCursor(plot) {
-    if (this.isFollowing) return;
-    const { left } = plot.cursor;
+    const { left, event } = plot.cursor;
+    if (event === this.mouseEvent) return; // not the mouse: the plot was drawn, or follows the position that all charts share
+    this.mouseEvent = event;
     this.owner.setCursor(left === undefined || left < 0 ? null : plot.posToVal(left, 'x'));
   }
 
-  /** Moves the cursor to the position that all charts share. */
-  followCursor() {
+  /** Moves the cursor to the position that all charts share. @param {uPlot} plot */
+  placeCursor(plot) {
     const { cursor } = this.owner.view;
-    if (this.plot) {
-      this.isFollowing = true;
-      const left = cursor === null ? -10 : this.plot.valToPos(cursor, 'x');
-      this.plot.setCursor({ left, top: cursor === null ? -10 : 10 });
-      this.isFollowing = false;
-    }
+    plot.setCursor(cursor === null ? { left: -10, top: -10 } : { left: plot.valToPos(cursor, 'x'), top: 10 });
+  }
+
+  followCursor() {
+    if (this.plot) this.placeCursor(this.plot);
     this.showValues();
   }
 

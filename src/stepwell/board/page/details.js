@@ -313,7 +313,7 @@ const log = {
 };
 
 async function readRanks() {
-  /** @type {{rank: number, size: number, generation: number, is_this_process: boolean}[]} */
+  /** @type {{rank: number, size: number, generation: number, is_this_process: boolean, is_lost: boolean}[]} */
   const ranks = (await getJson('/api/ranks')).ranks;
   byId('ranks-card').hidden = ranks.length === 0;
   fill(
@@ -324,7 +324,7 @@ async function readRanks() {
         null,
         el('th', { scope: 'row', class: 'number' }, `${one.rank} of ${one.size}`),
         el('td', { class: 'number' }, one.generation),
-        el('td', null, one.is_this_process ? 'this process' : ''),
+        el('td', null, one.is_this_process ? 'this process' : one.is_lost ? el('span', { class: 'pill bad' }, 'lost') : ''),
       ),
     ),
   );

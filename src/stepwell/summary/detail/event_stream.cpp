@@ -60,7 +60,8 @@ bool event_stream::pass_over(std::uint64_t length) {
   return true;
 }
 
-std::optional<format::event> event_stream::next() {
+std::optional<format::event> event_stream::next(std::vector<format::scalar_event>* scalars) {
+  if (scalars != nullptr) { scalars->clear(); }
   for (;;) {
     const auto begin = decoder_.position();
     const auto record = decoder_.next();
@@ -69,6 +70,10 @@ std::optional<format::event> event_stream::next() {
       const bool is_passed_over = length && *length > most_decoded;
       if (is_passed_over ? !pass_over(*length) : !read_more()) { return std::nullopt; }
       continue;
+    }
+    if (record && scalars != nullptr && format::decode_scalars(*record, *scalars)) {
+      ++records_;
+      return format::event{scalars->front().wall_time, scalars->front().step, {}, {}};
     }
     auto happened = record ? format::decode_event(*record) : result<format::event>(record.error());
     const auto number = records_++;

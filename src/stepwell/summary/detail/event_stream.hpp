@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/format/events/detail/summary_values.hpp"
 #include "stepwell/format/events/event.hpp"
 #include "stepwell/format/events/record.hpp"
 #include "stepwell/io/file_system.hpp"
@@ -39,7 +40,11 @@ public:
   /// @errors `data_loss_error` with the offset of a damaged record, or of one that cannot be decoded. The next call skips this record,
   ///         unless `is_lost()`.
   /// @cost Memory: at most 64 MiB, independent of the sizes stored in the file.
-  [[nodiscard]] std::optional<format::event> next();
+  [[nodiscard]] std::optional<format::event> next() { return next(nullptr); }
+  /// Like `next()`, but puts the values of an event that has only scalars of the simple style into `scalars` instead of the result, which is
+  /// several times faster. `scalars` is empty if the event is another one.
+  /// @lifetime The tags are valid until the next call.
+  [[nodiscard]] std::optional<format::event> next(std::vector<format::scalar_event>& scalars) { return next(&scalars); }
 
   [[nodiscard]] const std::string& path() const noexcept { return file_->path(); }
   /// Returns true if the length of a record is damaged. No later record can be found then.
@@ -52,6 +57,7 @@ public:
   [[nodiscard]] std::size_t cut_short() const noexcept { return decoder_.pending(); }
 
 private:
+  [[nodiscard]] std::optional<format::event> next(std::vector<format::scalar_event>* scalars);
   [[nodiscard]] bool read_more();
   [[nodiscard]] bool pass_over(std::uint64_t length);
 

@@ -102,6 +102,51 @@ private:
   std::byte* at_;
 };
 
+// An input of consecutive items. Each function returns false if the next item is another one.
+class field_reader {
+public:
+  explicit field_reader(std::string_view in) noexcept : in_(in) {}
+
+  [[nodiscard]] bool is_done() const noexcept { return in_.empty(); }
+  [[nodiscard]] bool byte(std::byte value) noexcept {
+    if (in_.empty() || static_cast<std::byte>(in_.front()) != value) { return false; }
+    in_.remove_prefix(1);
+    return true;
+  }
+  template<class T>
+  [[nodiscard]] bool fixed(T& value) noexcept {
+    if (in_.size() < sizeof value) { return false; }
+    value = read_fixed<T>(in_);
+    in_.remove_prefix(sizeof value);
+    return true;
+  }
+  [[nodiscard]] bool varint(std::uint64_t& value) noexcept {
+    const auto found = take_varint(in_);
+    value = found.value_or(0);
+    return found.has_value();
+  }
+  [[nodiscard]] bool part(std::string_view& text) noexcept {
+    std::uint64_t size = 0;
+    if (!varint(size) || size > in_.size()) { return false; }
+    text = in_.substr(0, static_cast<std::size_t>(size));
+    in_.remove_prefix(text.size());
+    return true;
+  }
+
+private:
+  std::string_view in_;
+};
+
+/// Reads a Summary.Value with a tag and a number.
+bool read_scalar(std::string_view bytes, scalar_event& into) noexcept {
+  field_reader in(bytes);
+  std::uint32_t number = 0;
+  if (in.byte(tag_tag) && !(in.part(into.tag) && is_utf8(into.tag))) { return false; }
+  if (!in.byte(simple_value_tag) || !in.fixed(number) || !in.is_done()) { return false; }
+  into.value = std::bit_cast<float>(number);
+  return true;
+}
+
 std::size_t value_size_of(const scalar_event& happened, summary_style style, bool with_metadata) noexcept {
   const auto tag = happened.tag.empty() ? 0 : field_size(happened.tag.size());
   if (style == summary_style::simple) { return tag + 1 + sizeof(float); }
@@ -182,6 +227,27 @@ summary_value make_hparams_value(const hparams_end& record) {
   end.set_status(static_cast<proto::Status>(record.status));
   end.set_end_time_secs(record.end_time_secs);
   return value_of("_hparams_/session_end_info", message);
+}
+
+bool decode_scalars(std::span<const std::byte> bytes, std::vector<scalar_event>& scalars) {
+  constexpr std::size_t most_bytes = std::size_t{256} << 10;  // a value can take 50 times as much memory as its bytes
+  if (bytes.size() > most_bytes) { return false; }
+  field_reader in({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  std::uint64_t wall_time = 0;
+  std::uint64_t step = 0;
+  std::string_view summary;
+  if (in.byte(wall_time_tag) && !in.fixed(wall_time)) { return false; }
+  if (in.byte(step_tag) && !in.varint(step)) { return false; }
+  if (!in.byte(summary_tag) || !in.part(summary) || summary.empty() || !in.is_done()) { return false; }
+  const auto before = scalars.size();
+  std::string_view value;
+  for (field_reader values(summary); !values.is_done();) {
+    auto& next = scalars.emplace_back(scalar_event{std::bit_cast<double>(wall_time), static_cast<std::int64_t>(step), {}, 0});
+    if (values.byte(value_tag) && values.part(value) && read_scalar(value, next)) { continue; }
+    scalars.resize(before);
+    return false;
+  }
+  return true;
 }
 
 scalar_encoder::scalar_encoder(const scalar_event& happened, summary_style style, bool with_metadata) noexcept

@@ -72,6 +72,11 @@ struct scalar_event {
   float value = 0;
 };
 
+/// Reads an Event whose values are scalars of the simple style, and appends them to `scalars`. Returns false and appends nothing if it is
+/// another Event, not an Event at all, larger than 256 KiB, or in a form that this library does not write. `decode_event` reads all of them.
+/// @lifetime The tags refer to `bytes`.
+[[nodiscard]] bool decode_scalars(std::span<const std::byte> bytes, std::vector<scalar_event>& scalars);
+
 /// An encoder for one scalar event. The constructor computes the size of the message, so the caller can provide a buffer of that size.
 /// @lifetime The event is not copied, and must outlive the encoder.
 class scalar_encoder {
