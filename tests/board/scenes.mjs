@@ -215,7 +215,7 @@ export async function empty(port) {
     remaining_seconds: null,
     step_time: null,
     watched: [],
-    stop_conditions: [],
+    stop_conditions: [{ name: 'last step', text: 'ends at step 10000', distance: 10_000, unit: 'steps', fraction: 0 }],
     notes: [],
     group: null,
   };
