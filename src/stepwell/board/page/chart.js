@@ -85,6 +85,8 @@ class Chart {
     this.drawn = [];
     /** @type {uPlot | null} */
     this.plot = null;
+    /** @type {MouseEvent | undefined} the last event that has moved the cursor */
+    this.mouseEvent = undefined;
     this.isVisible = false;
     this.isWide = false;
     this.wantsData = true;
@@ -398,7 +400,7 @@ class Chart {
   /** @param {uPlot} plot */
   onCursor(plot) {
     const { left, event } = plot.cursor;
-    if (event === this.mouseEvent) return; // not the mouse: the plot was drawn, or follows the position that all charts share
+    if (!event || event === this.mouseEvent) return; // the plot was drawn, or follows the position that all charts share
     this.mouseEvent = event;
     this.owner.setCursor(left === undefined || left < 0 ? null : plot.posToVal(left, 'x'));
   }
