@@ -14,6 +14,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 
+#include <fmt/format.h>
 #include <time.h>
 #include <algorithm>
 #include <array>
@@ -88,14 +89,18 @@ double thread_seconds() {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-double quantile(std::vector<double> values, double share) {
+/// Returns the median, with the interval that contains that of all possible pairs with a probability of 95 %.
+std::string median_text(std::vector<double> values) {
   std::ranges::sort(values);
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+  const auto last = static_cast<double>(values.size() - 1);
+  const double half = 0.98 * std::sqrt(static_cast<double>(values.size()));  // of the ranks of the interval, which are binomial
+  const auto at = [&](double rank) { return values[static_cast<std::size_t>(std::clamp(rank, 0.0, last))]; };
+  return fmt::format("{:.4f} (95 %: {:.4f} to {:.4f})", sw::bench::median(values), at(last / 2 - half), at(std::ceil(last / 2 + half)));
 }
 
 int measure_steps(int rounds) {
   constexpr std::size_t clients = 100;
-  constexpr std::chrono::seconds length{2};  // longer than the time between two looks of the board
+  constexpr std::chrono::seconds length{1};  // longer than the time between two looks of the board
   const auto work = rounds_of_step();
   working bare_model{.rounds = work};
   working watched_model{.rounds = work};
@@ -139,9 +144,8 @@ int measure_steps(int rounds) {
   }
   std::printf("steps/s with the board and %zu clients %.0f, without %.0f (medians)\n", clients, sw::bench::median(with),
               sw::bench::median(without));
-  std::printf("of %d pairs: the rate is %.4f of that without (quartiles %.4f to %.4f), the processor time of a step %.4f (%.4f to %.4f)\n",
-              rounds, sw::bench::median(rates), quantile(rates, 0.25), quantile(rates, 0.75), sw::bench::median(costs),
-              quantile(costs, 0.25), quantile(costs, 0.75));
+  std::printf("of %d pairs: the rate is %s of that without, the processor time of a step %s\n", rounds, median_text(rates).c_str(),
+              median_text(costs).c_str());
   std::printf("the clients have read %.1f MB\n", static_cast<double>(bytes) / 1e6);
   watched.close();
   bare.close();
