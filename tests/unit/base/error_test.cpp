@@ -57,7 +57,7 @@ TEST_CASE("the type of an exception that nobody catches has a readable name", "[
   CHECK(name_of(sw::not_found_error("x")) == "stepwell::not_found_error");
   CHECK(name_of(sw::stop_iteration("x")) == "stepwell::stop_iteration");
   CHECK(sw::detail::text_of(std::make_exception_ptr(sw::not_found_error("gone"))) == "gone (not_found)");
-  CHECK(sw::detail::text_of(std::make_exception_ptr(std::pair(1, 2.0))) == "an exception of type std::pair<int, double>");
+  CHECK(sw::detail::text_of(std::make_exception_ptr(7)) == "an exception of type int");
 }
 
 TEST_CASE("an exception's code is that of its type", "[base][error]") {
