@@ -20,19 +20,20 @@ namespace {
 /// Restores the best state when the session ends, after all checkpoints are durable.
 class restore_work final : public boundary_work {
 public:
-  restore_work(std::string directory, std::function<void(function_ref<void(const variable_list&)>)> with_variables)
-      : directory_(std::move(directory)), with_variables_(std::move(with_variables)) {}
+  restore_work(std::string directory, std::shared_ptr<io::file_system> files,
+               std::function<void(function_ref<void(const variable_list&)>)> with_variables)
+      : directory_(std::move(directory)), files_(std::move(files)), with_variables_(std::move(with_variables)) {}
 
   void write_ending(const run_ending& ending) override {
     if (ending.how != session_ending::finished) { return; }
-    const auto best = find_newest_whole(directory_);
+    const auto best = find_newest_whole(directory_, default_checkpoint_basename, files_);
     if (!best) {
       throw not_found_error(
           "early_stopping_hook: restore_best is set, but no best state was saved, because the value that the best_checkpoint_hook watches "
           "was never a number; check the learning rate and the data",
           directory_);
     }
-    if (const auto newest = latest_checkpoint(directory_); newest != best->prefix()) {
+    if (const auto newest = latest_checkpoint(directory_, files_); newest != best->prefix()) {
       throw data_loss_error(
           "early_stopping_hook: the best state is lost: its checkpoint is missing or damaged, and all others have worse states; nothing is "
           "restored",
@@ -50,6 +51,7 @@ public:
 
 private:
   std::string directory_;
+  std::shared_ptr<io::file_system> files_;
   std::function<void(function_ref<void(const variable_list&)>)> with_variables_;
 };
 
@@ -106,11 +108,17 @@ std::string early_stopping::best_directory(const session_requests& session) cons
   return io::join_path(options_.best_directory.empty() ? session.directory() : options_.best_directory, options_.best_name);
 }
 
+/// Returns the file system that a `best_checkpoint_hook` without options uses for this directory.
+std::shared_ptr<io::file_system> early_stopping::best_files(const session_requests& session) const {
+  const bool is_of_session = options_.best_directory.empty() || options_.best_directory == session.directory();
+  return is_of_session && session.file_system() ? session.file_system() : io::posix_file_system();
+}
+
 /// Checks that a `best_checkpoint_hook` has created the directory of the best checkpoints.
 void early_stopping::check_best_directory(const session_requests& session) {
   if (!options_.restore_best || std::exchange(is_checked_, true)) { return; }
   const auto directory = best_directory(session);
-  if (io::posix_file_system()->stat(directory)) { return; }
+  if (best_files(session)->stat(directory)) { return; }
   throw failed_precondition_error(
       "early_stopping_hook: restore_best is set, but nothing saves best checkpoints in this directory; add a best_checkpoint_hook to the "
       "session, and give both hooks the same name and directory",
@@ -160,7 +168,7 @@ void early_stopping::stop_if_over(const session_requests& session) const {
 }
 
 void early_stopping::restore_at_end(const session_requests& session, std::function<void(variables_user)> with_variables) const {
-  session.add_work(std::make_shared<restore_work>(best_directory(session), std::move(with_variables)));
+  session.add_work(std::make_shared<restore_work>(best_directory(session), best_files(session), std::move(with_variables)));
 }
 
 variable_list early_stopping::variables() {

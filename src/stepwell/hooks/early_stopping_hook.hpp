@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -104,6 +105,7 @@ protected:
 
 private:
   [[nodiscard]] std::string best_directory(const session_requests& session) const;
+  [[nodiscard]] std::shared_ptr<io::file_system> best_files(const session_requests& session) const;
   void check_best_directory(const session_requests& session);
   void stop_if_over(const session_requests& session) const;
   [[nodiscard]] bool is_improvement(double value) const noexcept;

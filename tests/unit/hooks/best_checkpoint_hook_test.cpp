@@ -290,6 +290,25 @@ TEST_CASE("a best checkpoint that is damaged before the restore is an error, not
   CHECK(model.next == 3);
 }
 
+TEST_CASE("restore_best reads the best state through the file system of the session", "[hooks][best][early_stopping]") {
+  const sw::test::temporary_directory directory;
+  const auto files = sw::test::fast_faulty_files();
+  const auto failing = GENERATE(sw::test::operation::stat, sw::test::operation::read);
+  scripted_model model{.script = {5, 4, 6}};
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory.path(), .save_summaries_steps = sw::none, .saver = {.file_system = files}},
+      sw::best_checkpoint_hook{score}, sw::early_stopping_hook{{.patience = 9, .restore_best = true}, score});
+  const auto fail = [&] { files->inject({.kind = failing, .path_contains = "/best", .errno_value = EACCES, .from_then_on = true}); };
+  if (failing == sw::test::operation::stat) {
+    fail();
+    CHECK_THROWS_WITH(session.run(), ContainsSubstring("nothing saves best checkpoints in this directory"));
+  } else {
+    while (!session.should_stop() && session.global_step() < 3) { session.run(); }
+    fail();
+    CHECK_THROWS_WITH(session.close(), ContainsSubstring("/best"));
+  }
+}
+
 TEST_CASE("a damaged best checkpoint gives way to the one before it", "[hooks][best]") {
   const sw::test::temporary_directory directory;
   scripted_model model{.script = {5, 4}};
