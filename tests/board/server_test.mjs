@@ -132,6 +132,19 @@ withServer('a reload and a late visitor see the whole history of a session', ses
   await late.close();
 });
 
+withServer('a reload sees what happened since the last flush of the event files', session(200, 5), async (tab) => {
+  const lastSent = `${chartOf('loss')}.curves.values().next().value.step_last.at(-1)`;
+  await loaded(tab);
+  await tab.until(`${chartOf('loss')}.drawn[0].curve.step_first[0] === 1`, 30); // the files have been flushed, and not again for two minutes
+  const before = await tab.evaluate(lastSent);
+  await tab.until(`${lastOf('loss')} > ${before} + 300`, 30);
+  await tab.call('Page.reload');
+  await pause(300);
+  await loaded(tab);
+  const after = await tab.evaluate(lastSent);
+  assert.ok(after > before + 250, `${after} is not much later than ${before}`);
+});
+
 const withoutFiles = () => Server.start(programs.session, '-', '1000', '5');
 withServer(
   'a session without event files has curves, which a reload and a late visitor see from the beginning',

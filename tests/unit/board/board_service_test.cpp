@@ -292,6 +292,29 @@ TEST_CASE("a session is shown as its hook has reported it", "[board][service]") 
   CHECK(rig.get("/healthz").status == 503);
 }
 
+TEST_CASE("a late visitor sees the values that the event files get with their next flush", "[board][service]") {
+  const board_rig rig(true);
+  {
+    const auto out = rig.write("a");
+    for (int step = 1; step <= 10; ++step) { out->add_scalar("loss", static_cast<float>(step), step); }
+  }
+  session_view view;
+  for (const std::int64_t step : {5, 10, 15, 20}) {
+    view.time = 2e9 + static_cast<double>(step);
+    view.watched = {{"loss", 0.5 * static_cast<double>(step), step}};
+    rig.live->set(view);
+  }
+  const auto run = rig.value("/api/tags?run=a")["runs"][0];
+  CHECK(run["last_step"] == 20);
+  CHECK(run["last_time"] == 2e9 + 20);
+  REQUIRE(run["tags"].size() == 1);
+  CHECK(run["tags"][0]["points"] == 12);  // the steps 5 and 10 are in the file
+  CHECK(run["tags"][0]["last_step"] == 20);
+  CHECK(run["tags"][0]["last"] == 10);
+  CHECK(column(rig.get("/api/curve?run=a&tag=loss").body, 0) == std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20});
+  CHECK(column(rig.get("/api/curve?run=a&tag=loss&from=16").body, 0) == std::vector<double>{15, 20});
+}
+
 TEST_CASE("a stream of events continues after the last event of its client, and says what was skipped", "[board][service]") {
   const board_rig rig(true);
   const auto listen = [&](std::string last) {

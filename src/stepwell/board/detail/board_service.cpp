@@ -203,24 +203,30 @@ json scalar_json(const std::string& tag, const curve& of) {
           {"non_finite", all.nan + all.pos_inf + all.neg_inf}};
 }
 
-/// Returns the tags of a run. `live` has the curves of values in memory, which count if the event files do not have them. May be null.
+/// Returns the tags of a run. `live` has the values in memory, which count as far as the event files do not have them. May be null.
 json tags_json(const std::string& run, const run_history& of, const live_state* live) {
   std::vector<std::pair<std::string, json>> tags;
   auto first_time = of.first_time();
   auto last_time = of.last_time();
   auto last_step = of.last_step();
+  const auto add_curve = [&](const std::string& tag, const curve& curve) {
+    tags.emplace_back(tag, scalar_json(tag, curve));
+    const auto points = curve.points();
+    first_time = std::min(first_time.value_or(points.front().time), points.front().time);
+    last_time = std::max(last_time.value_or(points.back().time), points.back().time);
+    last_step = std::max(last_step.value_or(points.back().step), points.back().step);
+  };
+  const auto is_in_files = [&](const std::string& tag) {
+    const auto known = of.curves().find(tag);
+    return known != of.curves().end() && !known->second.points().empty();
+  };
   for (const auto& [tag, curve] : of.curves()) {
-    if (!curve.points().empty()) { tags.emplace_back(tag, scalar_json(tag, curve)); }
+    if (!is_in_files(tag)) { continue; }
+    live == nullptr ? add_curve(tag, curve) : add_curve(tag, live->with_later_points(tag, curve));
   }
   if (live != nullptr) {
     live->each_curve([&](const std::string& tag, const curve& curve) {
-      const auto known = of.curves().find(tag);
-      if (known != of.curves().end() && !known->second.points().empty()) { return; }
-      tags.emplace_back(tag, scalar_json(tag, curve));
-      const auto points = curve.points();
-      first_time = std::min(first_time.value_or(points.front().time), points.front().time);
-      last_time = std::max(last_time.value_or(points.back().time), points.back().time);
-      last_step = std::max(last_step.value_or(points.back().step), points.back().step);
+      if (!is_in_files(tag)) { add_curve(tag, curve); }
     });
   }
   const auto add = [&](std::string_view kind, const auto& records) {
@@ -439,10 +445,11 @@ public:
     const auto run = given.need("run");
     const auto tag = given.need("tag");
     const auto& all = history(run).curves();
-    const auto in_files = all.find(tag);
-    const bool is_in_files = in_files != all.end() && !in_files->second.points().empty();
-    const auto in_memory = !is_in_files && run == live_run() ? of_.options.live->curve_of(tag) : std::nullopt;
-    const auto& of = in_memory ? *in_memory : found_in(all, tag);
+    const auto known = all.find(tag);
+    const auto live = run == live_run()
+                          ? std::optional(of_.options.live->with_later_points(tag, known != all.end() ? known->second : board::curve()))
+                          : std::nullopt;
+    const auto& of = live && !live->points().empty() ? *live : found_in(all, tag);
     const auto points = of.points_in(range);
     const auto buckets = reduce(points, given.count("buckets", usual_buckets, most_buckets));
     return {200, encode_buckets(buckets, points.size(), of.revision()), "application/octet-stream"};

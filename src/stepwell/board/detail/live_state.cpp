@@ -5,6 +5,7 @@
 #include "stepwell/format/detail/coding.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace stepwell::board {
@@ -97,10 +98,19 @@ void live_state::each_curve(const std::function<void(const std::string&, const c
   for (const auto& [name, of] : curves_) { use(name, of); }
 }
 
-std::optional<curve> live_state::curve_of(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = curves_.find(name);
-  return found == curves_.end() ? std::nullopt : std::optional(found->second);
+curve live_state::with_later_points(const std::string& name, const curve& in_files) const {
+  std::vector<curve_point> later;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = curves_.find(name);
+    if (found == curves_.end()) { return in_files; }
+    if (in_files.points().empty()) { return found->second; }
+    const auto last = in_files.points().back().step;
+    std::ranges::copy_if(found->second.points(), std::back_inserter(later), [&](const curve_point& point) { return point.step > last; });
+  }
+  curve made = in_files;
+  for (const auto& point : later) { made.add(point); }
+  return made;
 }
 
 std::vector<log_line> live_state::log_after(std::uint64_t number) const {
