@@ -296,8 +296,8 @@ concept not_a_variable = !variable_like<T> && !random_state<std::remove_referenc
 
 }  // namespace detail
 
-/// A variable: a name and a reference to elements (numbers or strings), or a name and a list of variables that it prefixes. The reference is
-/// to objects, or to two functions that read and write the value.
+/// A variable: a name, and either a reference to elements (numbers or strings) in objects of the caller, or two functions that read and
+/// write the value. A `variable_ref` can also be a list of variables, to whose names it adds a prefix.
 /// @lifetime The elements must outlive the reference. A session requests new references for each snapshot and each restore.
 class variable_ref {
 public:
@@ -445,9 +445,10 @@ private:
 /// A list of variables in a fixed order.
 using variable_list = std::vector<variable_ref>;
 
-/// Returns the variables of `entries`, as the result of a model's `variables()`. A session calls `variables()` of a model at its construction,
-/// for each save, copy and restore of the state, and at other times between steps; an `ema_hook` calls it after each step. The function must
-/// therefore only list the variables, and change nothing: a text or number that it prepared for a save would overwrite the restored one.
+/// Returns the variables of `entries`, as the result of a model's `variables()`. A session calls `variables()` of a model at its
+/// construction, for each save, copy and restore of the state, and at other times between steps; an `ema_hook` calls it after each step.
+/// The function must therefore only list the variables, and change nothing. If it prepared a value for a save, such as a text, a call after
+/// a restore would overwrite the restored value.
 ///
 /// Nested lists are flattened: a variable "w" in a list "encoder" gets the name "encoder/w".
 /// Example: `variables({{"weights", weights}, {"encoder", encoder.variables()}})`.

@@ -34,7 +34,8 @@ struct board_options {
   /// The IP address on which the board listens. If it is not that of the loopback device, other machines reach the board, and the token is
   /// needed to read, too. Then use a network that you trust, a proxy, or a certificate.
   std::string address = "127.0.0.1";
-  /// More names by which browsers may reach the board, such as "train.example" or "train.example:8443". Without a port: with every port.
+  /// More host names by which browsers may reach the board, such as "train.example:8443". A name without a port is accepted with every
+  /// port.
   std::vector<std::string> hosts = {};
   /// The token that actions need. Empty: 128 random bits.
   std::string token = {};
@@ -42,7 +43,7 @@ struct board_options {
   /// OpenSSL for this (`STEPWELL_BOARD_TLS`).
   std::string certificate_file = {};
   std::string private_key_file = {};
-  seconds_value update_secs = 0.5;  ///< Time between two looks at the session.
+  seconds_value update_secs = 0.5;  ///< Interval at which the board reads the session.
   /// The directory of the runs that the page compares. Empty: the parent directory of the session's event files.
   std::string runs_directory = {};
   /// Function that receives the URL with the token when the board can be opened. Null: the URL is written to standard output.
@@ -62,12 +63,13 @@ public:
   /// Ends the server. Waits until its thread has ended, but not for clients.
   ~session_board();
 
-  /// Starts the server at the first call. Later calls are for recoveries.
+  /// Starts the server at the first call. Call it again after each recovery.
   /// @errors `unavailable_error` if the address cannot be used.
   void start(const session_requests& session, std::int64_t step);
   /// Returns true if the run that begins should fetch the watched values, and be followed by `look`.
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return timer_.should_trigger_for_step(step) || has_more_; }
-  /// Begins to measure or to trace the run, which will end at `step`, if that is possible now. Returns true if it does.
+  /// Begins to record the run that will end at `step`, if a measurement or a trace is due and no other hook traces this run. Returns true
+  /// if the run is recorded.
   [[nodiscard]] bool begin_run(const session_requests& session, std::int64_t step);
   /// Shows the session after a step to the clients.
   void look(const session_requests& session, std::int64_t step);
@@ -92,8 +94,9 @@ private:
 /// runs in its parent directory, checkpoints, log lines, and where the time of a step goes. It can request a checkpoint, a stop, and a
 /// trace of some steps. Values given to the hook are watched, too: `board_hook{{}, tag("loss", &result::loss)}`.
 ///
-/// The server does not use the session's executor, because a step that hangs or takes long would stop the page, which is to show just that.
-/// @cost A run that is not looked at: one relaxed load and two comparisons. Every `update_secs`, a run is measured: it fetches the watched
+/// The server does not use the session's executor. Otherwise, a step that hangs or takes long would block the page, which should display
+/// such a step.
+/// @cost A run that is not measured: one relaxed load and two comparisons. Once in `update_secs`, a run is measured: it fetches the watched
 ///       values and records a few spans.
 template<class... Watched>
 class board_hook {
@@ -142,7 +145,8 @@ private:
 template<class... Watched>
 board_hook(board_options, Watched...) -> board_hook<Watched...>;
 
-/// A server of the board for a directory of runs, without a session. It reads event files when a page needs them, and follows them.
+/// A server of the board for a directory of runs, without a session. It reads an event file when a page first needs it, and then the events
+/// that are appended to the file.
 class directory_board {
 public:
   /// Starts the server on a thread of its own. `options.runs_directory` is the directory.

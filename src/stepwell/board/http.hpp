@@ -61,7 +61,7 @@ using answering = std::function<answer(const request&)>;
 class access_rules {
 public:
   /// `localhost` and the address on which a request arrives are always accepted as hosts, with the port of the server. `more_hosts` are
-  /// accepted, too: a name without a port with each port, a name with a port only with this port.
+  /// accepted, too. A name without a port is accepted with every port. A name with a port is accepted with this port only.
   /// @errors `invalid_argument_error` if `token` is empty.
   access_rules(const std::vector<std::string>& more_hosts, std::string token);
 
@@ -69,7 +69,7 @@ public:
   /// the list, 403 if there are several `Origin` headers or one other than this server. Returns nothing for an accepted request.
   [[nodiscard]] std::optional<answer> refusal_of(const request& asked) const;
 
-  /// Returns true if the request has `Authorization: Bearer TOKEN`. The time is the same for every token of the same length.
+  /// Returns true if the request has `Authorization: Bearer TOKEN`. Takes the same time for every token of the same length.
   [[nodiscard]] bool has_token(const request& asked) const noexcept;
   [[nodiscard]] const std::string& token() const noexcept { return token_; }
 

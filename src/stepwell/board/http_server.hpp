@@ -29,7 +29,7 @@ struct server_options {
   std::size_t max_connections = 100;             ///< Maximum number of connections.
   std::size_t max_streams = 64;                  ///< Maximum number of connections that are streams of events.
   std::chrono::milliseconds patience{5000};      ///< Time for a request to arrive, for an idle connection, and for an answer to be sent.
-  std::chrono::milliseconds stream_period{250};  ///< Time between two looks for new events of a stream.
+  std::chrono::milliseconds stream_period{250};  ///< Time between two polls for new events of a stream.
   std::string certificate_file = {};             ///< The certificate and its chain (PEM) for HTTPS. Empty: HTTP.
   std::string private_key_file = {};             ///< The private key of the certificate (PEM), without a password.
 };
@@ -55,7 +55,7 @@ public:
   http_server(boost::asio::io_context& loop, const server_options& options, answering answers);
   http_server(const http_server&) = delete;
   http_server& operator=(const http_server&) = delete;
-  /// Stops. Connections that are open keep what they need.
+  /// Calls `stop`. Connections that are still open keep the internal state alive until they are closed.
   ~http_server();
 
   [[nodiscard]] std::uint16_t port() const;

@@ -121,7 +121,7 @@ public:
   /// computes a checksum. If `helpers` is null, the calling thread does everything.
   /// @pre    Each entry is one of `entries()`.
   /// @errors Like the overload above. The content of all targets is then unspecified.
-  /// @cost   1 MiB of memory for each thread, and a few bytes for each target. Each byte is read once.
+  /// @cost   At most 3 MiB of memory for each thread, and a few bytes for each target. Each byte is read once.
   void read_into(std::span<const read_target> targets, io::pool* helpers = nullptr) const;
 
   /// Returns the elements of a tensor in pieces, in the byte order of this machine and in row-major order. A piece consists of whole
@@ -136,8 +136,8 @@ public:
   /// @cost Holes take no time.
   [[nodiscard]] generator<tensor_piece> sparse_pieces(std::string_view name) const;
 
-  /// Reads all tensors and checks their checksums. The reader stores a success, so `restore` does not verify it again. Skips variants
-  /// and resources, because this library cannot compute their checksums. Of a file without checksums, only booleans are checked.
+  /// Reads all tensors and checks their checksums. The reader stores a success, so `restore` does not verify it again. Skips variants and
+  /// resources, because this library cannot compute their checksums. In a file without checksums, checks only that each boolean is 0 or 1.
   /// @errors `data_loss_error` naming the first damaged tensor. `resource_exhausted_error`. Other failures of the file system.
   void verify() const;
   /// Reads one tensor and checks the checksum of this tensor. Does not change the result of `is_verified`.

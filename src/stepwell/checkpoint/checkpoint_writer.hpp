@@ -50,8 +50,8 @@ public:
 
   /// Syncs and renames the data files, then calls `before_index`, then writes, syncs and renames the index. The checkpoint exists as soon
   /// as the index has its final name. If `before_index` throws, the index is not written, and the exception is rethrown.
-  /// @errors Failures of the file system. After a failure no file of this checkpoint is left, with one exception: if only the last
-  ///         sync of the directory failed, the checkpoint is complete, but a power failure may still remove it.
+  /// @errors Failures of the file system. After a failure, no file of this checkpoint is left. But if only the last sync of the directory
+  ///         failed, the checkpoint is complete, and a power failure may still remove it.
   void commit(const std::function<void()>& before_index = nullptr);
 
 private:

@@ -41,8 +41,9 @@ struct restore_report {
 /// to any of them. (If `verify_first` is false, some checksums are checked later.) A variable that is `optional()` keeps its value if the
 /// checkpoint lacks it.
 /// @errors `not_found_error` listing the variables that are missing in the checkpoint, unless `allow_missing` is true.
-///         `invalid_argument_error` naming a variable of `options.names` that does not exist. `invalid_argument_error` listing every dtype and shape that differs; if missing variables are an error, too, it contains both
-///         lists. `data_loss_error` naming the damaged tensor. If variables were written before the failure, the message says so.
+///         `invalid_argument_error` naming a variable of `options.names` that does not exist. `invalid_argument_error` listing every dtype
+///         and shape that differs. If variables are also missing, and `allow_missing` is false, this error lists them, too.
+///         `data_loss_error` naming the damaged tensor. If variables were written before the failure, the message says so.
 /// @cost   Reads each tensor once, or twice if `source` was not verified before and `verify_first` is true. Variables in memory are read in
 ///         place. Strings and variables on a device are copied through temporary memory, one variable at a time.
 restore_report restore(const variable_list& variables, const checkpoint_reader& source, const restore_options& options = {});

@@ -55,7 +55,8 @@ public:
   [[nodiscard]] static on_save_error retry(int attempts, clock::duration first = std::chrono::seconds(1)) {
     return on_save_error(false, attempts, first);
   }
-  /// Logs the failure as a warning. Training continues, and the next save is tried as usual.
+  /// Logs the failure as a warning. Training continues, and the next save is tried as usual. But if another writer has taken over the
+  /// directory, no later save can succeed; the failure is then thrown as with `stop`.
   [[nodiscard]] static on_save_error warn() { return on_save_error(true, 0, {}); }
 
   [[nodiscard]] bool only_warns() const noexcept { return only_warns_; }
@@ -181,8 +182,8 @@ public:
   /// Returns true if there is an undelivered failure: a failure of a save that no function has thrown yet.
   /// @cost One relaxed load, so it can be called at every step boundary.
   [[nodiscard]] bool has_failure() const noexcept;
-  /// Throws the first undelivered failure, if there is one. Each failure is thrown once. With the policy `warn`, there is never an
-  /// undelivered failure.
+  /// Throws the undelivered failure, if there is one. It is thrown once. While there is an undelivered failure, further failures are only
+  /// logged. With the policy `warn`, a failure is undelivered only if another writer has taken over the directory.
   void throw_if_failed();
   /// Returns true if a checkpoint is being written or waits to be written.
   [[nodiscard]] bool busy() const;

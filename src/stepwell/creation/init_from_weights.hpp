@@ -22,7 +22,7 @@ struct weight_names {
   /// Only variables whose names begin with this text are filled. The text precedes each mapped name: "backbone/" makes
   /// "backbone/conv1/weight".
   std::string prefix = {};
-  /// Each dot in the name of an array becomes a slash, as in the names of `libtorch::variables`.
+  /// If true, each dot in the name of an array becomes a slash, as in the names of `libtorch::variables`.
   bool dots_to_slashes = true;
   /// Explicit pairs: the name of an array, and the name of the variable that it fills. The other rules do not apply to these arrays.
   checkpoint_name_map pairs = {};
@@ -50,11 +50,11 @@ public:
     detail::initialise_variables(subject, [this](const variable_list& variables) { apply(variables); });
   }
 
-  /// Fills `variables` from the file. Checks everything before it writes anything. Returns the arrays without a variable in
-  /// `restore_report::unused`. Logs a warning with those of them whose names begin with `weight_names::prefix_in_file`.
+  /// Fills `variables` from the file. Checks everything before it writes anything. In the returned report, `unused` lists the arrays that
+  /// fill no variable. Logs a warning that names those of them whose names begin with `weight_names::prefix_in_file`.
   /// @errors `not_found_error` if there is no such file, if a pair names an array that the file lacks, or if the file lacks the array of a
   ///   variable and `allow_missing` is false. `invalid_argument_error` if a dtype or a shape differs, if a pair names a variable that does
-  ///   not exist, if two arrays have the name of one variable, or if the file has another format than expected. `unimplemented_error` if
+  ///   not exist, if the names of two arrays map to one variable, or if the file has another format than expected. `unimplemented_error` if
   ///   an array cannot be read. The errors of `restore`, which list all variables.
   restore_report apply(const variable_list& variables) const;
 

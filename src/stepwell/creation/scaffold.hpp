@@ -50,8 +50,8 @@ struct scaffold_options {
   init_with init_fn = nullptr;
   /// Returns the names of variables that are not initialised. The session is ready if there are no such names.
   ready ready_op = nullptr;
-  /// Returns the names of variables that are not initialised. `local_init_op` is called only if there are no such names. If it is set,
-  /// there must be a `local_init_op`, given or by default.
+  /// Returns the names of variables that are not initialised. `local_init_op` is called only if there are no such names. If
+  /// `ready_for_local_init_op` is set, there must be a `local_init_op`, given or by default.
   ready ready_for_local_init_op = nullptr;
   /// Initialises the state that belongs to one session only. Called after every creation of the raw session, whether a checkpoint was
   /// restored or not. Replaces the default function.
@@ -183,7 +183,7 @@ struct init_from_checkpoint_options {
 };
 
 namespace detail {
-/// Calls `apply` with the variables of `subject`, which a raw session then receives.
+/// Calls `apply` with the variables of `subject`. If `subject` is a raw session, then sends the values of the variables to it.
 template<class Subject, class Apply>
 void initialise_variables(Subject& subject, const Apply& apply) {
   if constexpr (raw_session<Subject>) {

@@ -163,7 +163,7 @@ private:
 /// @threads The session's thread.
 class initial_values {
 public:
-  /// Keeps the current values of those `variables` that have none yet.
+  /// Keeps the current values of those `variables` for which no value is kept yet.
   void keep(const variable_list& variables);
   /// Restores the kept values of `variables`. Returns the variables of which no value was kept.
   variable_list put_back(const variable_list& variables) const;
@@ -202,12 +202,12 @@ public:
   /// Returns the checkpoint to restore, found by `session_setup::find_checkpoint`. Empty if there is none.
   [[nodiscard]] std::optional<checkpoint_reader> find_checkpoint() const { return search_.look(); }
 
-  /// Restores `own`, the variables of the raw session, the state of hooks, and the positions of sources. The sources seek to their positions later. Checks
-  /// names, dtypes and shapes before it writes anything. A variable that is `optional()` and the state of a hook may be missing in the
-  /// checkpoint. They have their initial values then, also if this is a recovery, and one warning names them all. For this, the first
-  /// restore copies their values. If a later recovery finds that other variables are missing, these keep their current values, and the
-  /// warning says so. Tensors of the checkpoint that belong to no variable are ignored, and listed in the log.
-  /// If `found` was returned by `open_newest` and is damaged, the next older checkpoint is restored. If all checkpoints are damaged, some
+  /// Restores `own`, the variables of the raw session, the state of hooks, and the positions of sources. The sources seek to their
+  /// positions later. Checks names, dtypes and shapes before it writes anything. A variable that is `optional()` and the state of a hook
+  /// may be missing in the checkpoint. Such variables then have their initial values, also after a recovery, and one warning names all of
+  /// them. For recoveries, the first restore copies these values. If other variables are missing in a later recovery, they keep their
+  /// current values, and the warning says so. Tensors of the checkpoint that belong to no variable are ignored, and listed in the log. If
+  /// `found` was returned by `open_newest` and is damaged, the next older checkpoint is restored. If all checkpoints are damaged, some
   /// variables may hold values of one of them, and other variables their previous values; the error says so.
   /// @errors `unimplemented_error` if a later version of stepwell has written the checkpoint with a later layout. The errors of the free
   ///   function `stepwell::restore`: variables are missing or do not match (the message names them), or data are damaged.
@@ -223,8 +223,8 @@ public:
   void restore_received(const variable_list& own, const snapshot& received);
   /// Restores the copy made by `keep_initial_state`. Returns false if there is no such copy.
   bool put_back_initial_state(const variable_list& own);
-  /// Restores the initial state of hooks in a recovery without a checkpoint and without a copy of the initial state. Copies it at the first
-  /// creation.
+  /// At the first creation, copies the initial state of hooks. In a recovery without a checkpoint and without a copy of the initial state
+  /// of the model, restores that state of hooks.
   void begin_hooks_anew();
 
   /// Declares that the restored or initialised state is that of `step`. The session then rewinds its sources to that step, see

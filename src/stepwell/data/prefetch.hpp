@@ -58,8 +58,8 @@ void store(std::optional<Value>& to, const Value& value) {
 }
 
 /// The consumer's side of a source whose batches are made by threads. A derived class `Work` implements `read_ahead_work`. The threads run
-/// from the first `peek` until a seek or a failure. The next `peek` starts them again. There is one exception: after a failure of
-/// `parallel_map` over a source that is not seekable, they are not started again, and each further `peek` throws this failure.
+/// from the first `peek` until a seek or a failure. The next `peek` starts them again. But after a failure of `parallel_map` over a source
+/// that is not seekable, they are not started again, and each further `peek` throws this failure.
 /// @pre `Work` calls `halt` in its destructor.
 template<class Source, class Value>
 class read_ahead : public read_ahead_work {

@@ -15,15 +15,16 @@
 
 namespace stepwell {
 
-/// How an engine forms a collective.
+/// Options for forming a collective. A collective is a fixed set of processes of a group that add and exchange data. After the loss of a
+/// process, the engine forms a new one. Each collective has a number, its generation.
 struct formation {
   clock& time;
   /// The formation ends with `cancelled_error` when a stop is requested for this token.
   std::stop_token stop;
   /// The formation ends with `deadline_exceeded_error` at this time.
   clock::time_point until;
-  /// The smallest number of processes. A formation after a loss waits for more processes only for `patience`. The first formation, in which
-  /// no process has been in a generation before, waits for all.
+  /// The smallest number of processes. The first formation waits for all processes. A formation after a loss waits for more than `min_size`
+  /// processes only for `patience`.
   int min_size;
   clock::duration patience;
   /// The generation of the last collective of this process; 0 at the first formation.
@@ -44,7 +45,7 @@ struct ended_process {
 /// A collective, and its generation.
 struct formed_collective {
   std::unique_ptr<collective> processes;
-  /// Higher than the generations of all collectives that one of these processes belonged to before.
+  /// Higher than the generation of each earlier collective of one of these processes.
   std::int64_t generation;
   /// A process that rank 0 does not wait for, because it has ended the training. Only rank 0 gets it.
   std::optional<ended_process> ended = {};
@@ -77,7 +78,7 @@ public:
   virtual void announce_end(std::int64_t /*cause*/) {}
 };
 
-/// Returns the engine of a process without a launcher: one process, whose sums change nothing.
+/// Returns the engine of a process without a launcher: one process, in which a sum changes nothing.
 [[nodiscard]] std::unique_ptr<engine> make_single_process_engine();
 
 }  // namespace stepwell

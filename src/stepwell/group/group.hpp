@@ -43,8 +43,7 @@ struct group_options {
 /// `training_options::group`.
 ///
 /// Rules for the step of a model in a group of several processes:
-/// * Each step calls `sum`. The first sum of a step has a type and a number of elements. Both are the same in all steps and in all
-///   processes.
+/// * Each step calls `sum`. The first sum of a step has the same type and the same number of elements in all steps and in all processes.
 /// * A step changes variables only after its first call of `sum`. If another process has ended the training, this call throws, and the
 ///   session discards the step.
 /// * All processes call `sum` and `broadcast` equally often and in the same order.
@@ -137,8 +136,8 @@ public:
     std::function<std::optional<std::int64_t>()> running_step;
     /// Called when the process `rank` has ended the training with `leave(cause)`.
     std::function<void(int rank, std::int64_t cause)> stop;
-    /// Called in rank 0 after a formation without the process `rank`, which has ended the training with `leave(cause)`. The others have not
-    /// learned of it: they finish the training, or end it if the cause is a request.
+    /// Called in rank 0 after a formation without the process `rank`, which has ended the training with `leave(cause)`. The remaining
+    /// processes were not informed of that end. They do the rest of the training or, if the cause is a request, end it, too.
     std::function<void(int rank, std::int64_t cause)> finish_without = {};
   };
   /// Options of a formation: the clock, and the limits of the wait for the other processes.

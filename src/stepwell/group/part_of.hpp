@@ -107,10 +107,10 @@ public:
   }
 };
 
-/// Returns a dataset whose batches contain only the part of this process: the batch of the whole group is divided by the number of its
-/// processes. Use it in a source of the whole group: `shuffled_batches(part_of(examples, group), {.batch_size = 256})`; the batch size is that
-/// of the whole group, and the sizes of the parts differ by at most one. A part is empty if the batch has fewer examples than the group has
-/// processes. The dataset refers to an lvalue; an rvalue is moved into it.
+/// Returns a dataset whose batches contain only the part of this process: each batch of the whole group is divided into one part for each
+/// process. Use it in a source of the whole group: `shuffled_batches(part_of(examples, group), {.batch_size = 256})`. The batch size is
+/// that of the whole group. The sizes of the parts differ by at most one. A part is empty if the batch has fewer examples than the group
+/// has processes. The result refers to an lvalue dataset; an rvalue dataset is moved into the result.
 /// @threads  Any, like the dataset.
 /// @lifetime An lvalue dataset must outlive the result.
 template<data::dataset Dataset>
@@ -125,8 +125,9 @@ template<data::dataset Dataset>
   return {std::forward<Dataset>(examples), std::move(with)};
 }
 
-/// The sums of all parts of a batch, which are added in the order of the parts. Because each part is computed by one process only, the sum of
-/// the group adds zeros to it, so its bits do not depend on the number of processes or on the order in which an engine adds.
+/// The sums of all parts of a batch. Each part is computed by one process, and its sum is zero in all other processes. The sum over the
+/// group therefore only adds zeros to each part. Then the parts are added in their order. So the bits of the result depend neither on the
+/// number of processes nor on the order in which an engine adds.
 /// @cost One sum of `group::parts()` times `size` elements for each step.
 template<std::floating_point T>
 class part_sums {

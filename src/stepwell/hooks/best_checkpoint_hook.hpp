@@ -35,8 +35,8 @@ struct best_checkpoint_options {
   std::string directory = {};  ///< Empty: the directory of the session's checkpoints.
   /// Minimum time between two log lines such as "best: accuracy 0.953 at step 1027". 0: every new best value is logged.
   seconds_value log_every_secs = 10;
-  /// Options of the saver. The hook replaces `basename`, `max_to_keep`, `max_staged_bytes` and `when_busy`. `pool` must be null, because the hook
-  /// has its own thread.
+  /// Options of the saver. The hook replaces `basename`, `max_to_keep`, `max_staged_bytes` and `when_busy`. `pool` must be null, because
+  /// the hook has its own thread.
   saver_options saver = {};
 };
 
@@ -73,8 +73,8 @@ protected:
   [[nodiscard]] std::function<void(double, const snapshot&)> taker_of_snapshots() const;
   [[nodiscard]] const void* identity() const noexcept { return work_.get(); }
   /// Checks at the close that there is a best state.
-  /// @errors `failed_precondition_error` if all values were NaN or empty, and there is no best checkpoint of an earlier session;
-  ///         not thrown if the session did no step. `data_loss_error` if the best state is lost. None if the session was interrupted.
+  /// @errors `failed_precondition_error` if all values were NaN or empty, and there is no best checkpoint of an earlier session; not thrown
+  ///         if no run was checked. `data_loss_error` if the best state is lost. None if the session was interrupted.
   void finish(const session_requests& session) const;
 
 private:
@@ -99,15 +99,15 @@ private:
 /// If the save of a best state fails, its copy is kept, and saved again with the next periodic checkpoint, in a recovery, and at the close.
 /// Until it is durable, no periodic checkpoint is committed. The policy `on_save_error::warn` of the hook's saver permits these commits.
 /// The checkpoints of the session record the best state. If a resumed session does not find this state in the directory, the hook logs a
-/// warning, saves only better states, and is an error at the close if there was none.
+/// warning and saves only better states. If there was no better state, the close fails.
 ///
-/// If the state should be saved while
-/// the previous best checkpoint is still being written, the session blocks until it is written. If workers step the same model, they may do
-/// some steps between the run that has the value and the save. The checkpoint then has the state, and the global step, of the save.
-/// @errors `failed_precondition_error` when the session begins, if there is no directory. `failed_precondition_error` at the close, if
-///         all values were NaN or empty, and there is no best checkpoint of an earlier session. `data_loss_error` at the close if the best
-///         state is lost. The close does not fail for these reasons if the session was interrupted, nor for the first one if it did no
-///         step. `unavailable_error` at the close if the best state could not be saved.
+/// If a state should be saved while the previous best checkpoint is still being written, the session blocks until that checkpoint is
+/// written. If workers step the same model, they may do some steps between the run that has the value and the save. The checkpoint then has
+/// the state, and the global step, of the save.
+/// @errors When the session begins: `failed_precondition_error` if there is no directory. At the close, unless the session was interrupted:
+///         `failed_precondition_error` if at least one run was checked, all values were NaN or empty, and there is no best checkpoint of an
+///         earlier session; `data_loss_error` if the best state is lost. At every close: `unavailable_error` if the best state could not be
+///         saved.
 /// @cost Memory and time of one copy of the variables while a best checkpoint is saved. A second copy while a failed one is kept. One
 ///   thread, which writes the best checkpoints.
 template<class Projection>

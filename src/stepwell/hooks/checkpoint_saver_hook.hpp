@@ -72,15 +72,15 @@ struct checkpoint_saver_options {
   seconds_value log_every_secs = 10;
 };
 
-/// Copies the state in each period, and writes the copy in a background task. Every due step is saved with its state. A save that becomes
-/// due while earlier saves are in flight is copied, too, as long as all copies fit into `saver.max_staged_bytes`. Otherwise, the step waits
-/// until an earlier save has ended. The other policies of `saver.when_busy` avoid this wait, but the speed of the disk then decides which
-/// steps are saved. If a write fails, the saver's `on_error` policy applies. With the policies `stop` and `retry`, the session throws the
-/// failure between two steps or in `close`. A wait for the disk is not limited while the training goes on. When a stop is requested, it is
-/// limited to the session's `stop_grace_period`, and to the time that is left to the process.
+/// Copies the state in each period, and writes the copy in a background task. The state of every due step is saved. If a save becomes due
+/// while earlier saves are in flight, its state is copied at once if all copies fit into `saver.max_staged_bytes`. Otherwise, the step
+/// waits until an earlier save has ended. The other policies of `saver.when_busy` avoid this wait, but the speed of the disk then decides
+/// which steps are saved. If a write fails, the saver's `on_error` policy applies. With the policies `stop` and `retry`, the session throws
+/// the failure between two steps or in `close`. A wait for the disk is not limited while the training goes on. When a stop is requested, it
+/// is limited to `stop_grace_period_secs` of the session, and to the time that is left to the process.
 /// @cost Memory: one copy of the variables for each save in flight, together at most `saver.max_staged_bytes`, or one copy of any size. The
-///       memory is kept between saves that are less than a minute apart. Time: one relaxed load and one comparison for each run; no clock is read. With
-///       `save_overhead`, each run during a save also calls `saver::busy`.
+///       memory is kept between saves that are less than a minute apart. Time: one relaxed load and one comparison for each run; no clock
+///       is read. With `save_overhead`, each run during a save also calls `saver::busy`.
 class checkpoint_saver_hook {
 public:
   static constexpr auto phase = hook_phase::persist;

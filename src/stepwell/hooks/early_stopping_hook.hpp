@@ -42,11 +42,11 @@ struct early_stopping_options {
   /// a value is checked. Not used for the metric of an evaluation: each new result is checked.
   std::int64_t every_n_steps = 1;
   /// If true, the close of the session restores the variables of the model from the best checkpoint, even if this hook did not stop the
-  /// training. The session must also have a `best_checkpoint_hook`, which saves the best checkpoint; without it, the run with the first
-  /// value fails with `failed_precondition_error`. The session makes its last checkpoint before this restore, so the last checkpoint has
-  /// the state in which the training ended. The global step is not restored. Nothing is restored if the session ends because of a failure
-  /// or a NaN, or if it is interrupted (see `session_ending`). A graph of TensorFlow that runs in this process has no state after the
-  /// close: read its best state from the checkpoint that `best_checkpoint` finds.
+  /// training. The session must also have a `best_checkpoint_hook`, which saves the best checkpoint. If the directory of best checkpoints
+  /// does not exist, the run with the first value fails with `failed_precondition_error`. The session makes its last checkpoint before this
+  /// restore, so the last checkpoint has the state in which the training ended. The global step is not restored. Nothing is restored if the
+  /// session ends because of a failure or a NaN, or if it is interrupted (see `session_ending`). A graph of TensorFlow that runs in this
+  /// process has no state after the close: read its best state from the checkpoint that `best_checkpoint` finds.
   bool restore_best = false;
   /// The option `best_checkpoint_options::name` of the `best_checkpoint_hook`.
   std::string best_name = std::string(default_best_name);
@@ -81,8 +81,8 @@ protected:
   /// Returns true if the value of a run that ends at `step` should be checked.
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
   /// Adds the value of the state after `step`. Requests a stop if a criterion is met.
-  /// @errors `invalid_argument_error` if generalization loss is used and the value is negative. `failed_precondition_error` if `restore_best`
-  /// is set and nothing saves best checkpoints.
+  /// @errors `invalid_argument_error` if generalization loss is used and the value is negative. `failed_precondition_error` if
+  /// `restore_best` is set and the directory of best checkpoints does not exist.
   void take(const session_requests& session, double value, std::int64_t step);
 
   using variables_user = function_ref<void(const variable_list&)>;

@@ -4,7 +4,7 @@
 // then waits for it, or beside the training, on another thread.
 //
 //     auto tested = evaluate_every(epochs(1), test_batches, &network::score, measure("accuracy", metrics::mean(), &score::accuracy));
-//     auto session = monitored_training_session(model, options, tested, early_stopping_hook{tested.value("accuracy"), {...}});
+//     auto session = monitored_training_session(model, options, tested, early_stopping_hook{{...}, tested.value("accuracy")});
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -271,7 +271,7 @@ struct beside_model {
 
 /// Makes `evaluate_every` evaluate beside the training: `evaluate_every(500, beside(copy), test_batches, &network::score, ...)`. `other` is
 /// a second object of the type of the model. While the training continues, a thread restores a snapshot of the state into `other` and
-/// evaluates `other`. Hooks that watch the values see them only when the next evaluation is due, so that a resumed run makes the same
+/// evaluates `other`. Hooks that watch the values receive them only when the next evaluation is due, so that a resumed run makes the same
 /// decisions. If the evaluation has not ended at that time, the training waits for it. The session also waits for a running evaluation
 /// before it saves a checkpoint, and when it is closed. A `best_checkpoint_hook` saves the state that was evaluated, not the current one.
 ///

@@ -51,7 +51,7 @@ struct profiler_options {
 ///   recorded.
 /// * If the same step is traced again after a recovery, its file is replaced, and the tag in the event file is `step_STEP_2`.
 /// * If a file cannot be written, a warning is logged, and training continues. This does not apply to an event file to which other hooks
-///   write, too: a failure to write such a file ends the run before the next step, like other failures of the session.
+///   write, too: after a failure to write such a file, the session fails before its next step, as after other failures of background work.
 ///
 /// @cost A run that is not traced: one relaxed load, two comparisons, and a few comparisons at each call of a hook. A traced run blocks on
 ///   the disk.

@@ -49,7 +49,7 @@ struct progress_options {
   std::optional<bool> colours = std::nullopt;      ///< Default: true on a terminal, unless NO_COLOR is set.
   std::optional<bool> unicode = std::nullopt;      ///< Default: whether the locale of the environment has UTF-8.
   int columns = 0;                                 ///< Width in columns. 0: the width of the terminal, or 80 if unknown.
-  bool epoch_lines = true;                         ///< Whether each epoch leaves a plain line with the values of its last step.
+  bool epoch_lines = true;                         ///< Whether to print a line for each epoch, with the values of its last step.
   bool summary = true;                             ///< Whether a summary of the run follows the final line.
   /// Function that writes the output. Null: the output is written to standard error, where all sessions share the last lines of the
   /// terminal.
@@ -115,14 +115,14 @@ public:
   /// Returns true after the last step of an epoch, until `write_epoch` has written its line.
   [[nodiscard]] bool has_epoch_line() const noexcept { return epoch_line_.has_value(); }
   /// Writes the line of the last epoch. Call this function before the next step, when the evaluation of the epoch is done. `newest` has an
-  /// element for each value: the present number, or an empty optional if the value is known only in a run.
+  /// element for each value: the current number, or an empty optional if the value is known only in a run.
   void write_epoch(const session_requests& session, const std::vector<std::optional<double>>& newest);
   /// Displays the values of `step`. If a value is empty, its previous value is displayed.
   void show(const session_requests& session, std::int64_t step, const std::vector<std::optional<double>>& values);
   /// Makes the session write the final line and the summary at its close, when all checkpoints are durable. Nothing is written if the
-  /// session did no step and displayed no line. `at_end` has an element for each value: the number at the close, or an empty
-  /// optional if the value is known only in a run. The number of such a value that was displayed last is displayed again, with its step if
-  /// that is not the last step. The epoch is displayed only if it is that of the last step.
+  /// session did no step and displayed no line. `at_end` has an element for each value: the number at the close, or an empty optional if
+  /// the value is known only in a run. For a value without a number in `at_end`, the number that was displayed last is displayed again. If
+  /// it belongs to an earlier step, that step is displayed, too. The epoch is displayed only if the last step is part of it.
   /// @lifetime This object must not be moved between this call and the close.
   void finish(const session_requests& session, std::int64_t step, std::vector<std::optional<double>> at_end = {});
   /// Ends the line on the terminal, so that an error message begins on a line of its own.
@@ -187,8 +187,8 @@ std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
 ///
 /// All sessions of a process share the last lines of the terminal. Log messages, and text of `print` and `print_line`, are printed above
 /// these lines. If a run fails, or the session or the program ends, the line is ended, so that an error message begins on a new line. If
-/// standard error is not a terminal (for example a file or a pipe), the hook writes plain lines.
-/// In a loop over epochs, each epoch leaves a plain line, which is written before the next step and has the result of an evaluation after
+/// standard error is not a terminal (for example a file or a pipe), the hook writes plain lines. In a loop over epochs, the hook prints a
+/// plain line for each epoch, before the first step of the next epoch. The line includes the result of an evaluation that was made after
 /// the epoch.
 /// @cost Two relaxed loads for each run. In a loop over epochs, also one call of `is_last_of_epoch` of the source.
 template<class... Watched>

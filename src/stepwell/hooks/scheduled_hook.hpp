@@ -117,8 +117,8 @@ protected:
     check_plateau_hook(options_);
   }
 
-  /// Sets the rate that was reduced before the session was created. If there was no reduction in the restored state, but one since then,
-  /// sets the rate before that reduction, unless the restore of the model has set the rate.
+  /// Sets the rate that was reduced before the session was created. If the restored state is older than the first reduction, sets the rate
+  /// that the model had before that reduction, unless the restore of the model has already set the rate.
   void start(auto& session) {
     const double now = current(session);
     if (!std::isnan(rate_)) {
@@ -168,8 +168,8 @@ private:
 ///
 ///     reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 3}}, &model::rate, &result::validation_loss}
 ///
-/// Runs in which a `std::optional` number is empty are ignored. The state of the rule and the reduced
-/// rate are saved in checkpoints, and a resumed run continues with the reduced rate.
+/// Runs in which a `std::optional` number is empty are ignored. The state of the rule and the reduced rate are saved in checkpoints, and a
+/// resumed run continues with the reduced rate.
 /// @cost The number is fetched only in runs after which the rule gets it.
 template<class Target, class Projection>
 class reduce_on_plateau_hook : public detail::plateau_reduction<Target> {

@@ -111,11 +111,12 @@ enum class image_layout { nhwc, nchw };
 
 /// Options of `image`.
 struct image_options {
-  int max_outputs = 3;                       ///< Most images of one value that are written.
+  int max_outputs = 3;                       ///< Maximum number of images of one value that are written.
   image_layout layout = image_layout::nhwc;  ///< The order of the dimensions.
-  /// The float that is black: -1 for the images of a `tanh`. Lower floats are black, too. Not used for `std::uint8_t`.
+  /// The value of a float pixel that is displayed as black, for example -1 for the output of a `tanh`. Lower values are black, too. Not
+  /// used for `std::uint8_t`.
   float black = 0;
-  float white = 1;  ///< The float that is white. Greater floats are white, too.
+  float white = 1;  ///< The value of a float pixel that is displayed as white. Greater values are white, too.
 };
 
 /// Writes images. The value is a tensor of the shape [height, width], [height, width, channels] or [count, height, width, channels], or with
@@ -170,8 +171,8 @@ concept summary_op = std::move_constructible<Op> && requires(const Op& op) { op.
 
 namespace stepwell {
 
-/// True if `summary_saver_options::at_end` can keep copies of the result `Result` of a step. Specialise it as false if a copy does not
-/// compile although the type claims to be copyable, as a `std::vector` of a type that can only be moved does.
+/// True if `summary_saver_options::at_end` can keep copies of the result `Result` of a step. Specialise it as false for a type that
+/// satisfies `std::copy_constructible` although a copy does not compile. An example is a `std::vector` of a type that can only be moved.
 template<class Result>
 inline constexpr bool can_keep_result = std::copy_constructible<Result>;
 template<class Result>
@@ -204,7 +205,7 @@ struct summary_saver_options {
 
 namespace detail {
 
-/// Notices that variables change.
+/// Detects changes of variables.
 class variable_check {
 public:
   explicit variable_check(const variable_list& variables);
@@ -350,7 +351,7 @@ private:
   }
   template<std::size_t... I>
   bool write(const session_requests& session, std::int64_t step, const auto& values, std::index_sequence<I...>) {
-    const log_scope named(session.name());  // writers do not know the session
+    const log_scope named(session.name());  // for the messages of the writers
     // Each value is read once, because a fetch may compute it.
     const std::tuple<decltype(values.template get<I>())...> all{values.template get<I>()...};  // braces: evaluated in order
     bool has_begun = false;  // if nothing is written, the next run is due, too

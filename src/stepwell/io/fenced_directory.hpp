@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A directory that only its newest writer can change. It needs no lock, lease or clock: a directory inside it is the right to change it.
+// A directory that only its newest writer can change. This needs no lock, lease or clock: each writer creates a subdirectory, and makes its
+// changes by renames out of and into this subdirectory.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -27,13 +28,13 @@ enum class fence_use {
 /// Changes elsewhere and all reads are passed on to another file system.
 ///
 /// A writer creates `.stepwell-writer-N` in the directory, where N is one more than the highest existing number. Then it moves the
-/// directories of all lower numbers into its own. Each later change of the directory is one rename out of the writer's own directory, or, for
-/// a removal, into it. If a newer writer has moved the own directory, the path of the rename does not exist, so the change fails at
-/// whatever point the late writer was suspended. The directory with the highest number is never removed.
+/// directories of all lower numbers into its own. Each later change of the directory is one rename out of the writer's own directory, or,
+/// for a removal, into it. After a newer writer has moved that directory, the path of the rename does not exist. So each change of the
+/// older writer fails, no matter where the older writer was suspended. The directory with the highest number is never removed.
 ///
-/// An open file can be changed without a name. Therefore, each file that is opened for writing is a new file that replaces the old one, and
-/// the writer's directory records its name. A newer writer replaces each recorded file by a copy. Later writes of the late writer
-/// succeed, but change a file that has no name. `file::sync` of such a file fails.
+/// A process can change an open file even if the file has lost its name. Therefore, each file that is opened for writing is a new file that
+/// replaces the old one, and the writer's directory records its name. A newer writer replaces each recorded file by a copy. Later writes of
+/// the older writer succeed, but change a file that has no name. `file::sync` of such a file fails.
 ///
 /// `lock` opens the fence instead of locking a file.
 /// @errors  After another writer has taken over the directory, all changes return `failed_precondition`; the message names the process of
@@ -70,7 +71,7 @@ public:
   [[nodiscard]] result<file_info> stat(const std::string& path) override;
   [[nodiscard]] result<std::string> canonical(const std::string& path) override;
   /// Opens the fence. The lock is released by its destructor. If all locks have been released and another writer has then taken over, the
-  /// next call becomes the newest writer again.
+  /// next call of `lock` makes this object the newest writer again.
   [[nodiscard]] result<std::unique_ptr<file_lock>> lock(const std::string& path) override;
 
 private:

@@ -41,13 +41,13 @@ namespace stepwell::io {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
-/// Returns `path` from the root of the file system, using the present working directory of the process. An object that keeps a path keeps the
-/// result, so that a later change of the working directory does not move its files. Does not resolve links. An empty path stays empty.
+/// Returns the absolute path of `path`, for the current working directory of the process. Objects of the library that store a path store
+/// this result, so that a later change of the working directory does not affect them. Does not resolve links. An empty path stays empty.
 /// @errors Any error of the system, for example if the working directory was removed.
 [[nodiscard]] result<std::string> absolute_path(std::string_view path);
 
-/// Alignment in bytes of data that is transferred without a copy, both in the file and in memory: after `file::bypass_cache`, and by
-/// `file::read_uncached`. Current disks require no larger alignment.
+/// Alignment in bytes, both in the file and in memory, that data must have to be transferred without a copy: by `file::read_uncached`, and
+/// by writes after `file::bypass_cache`. Current disks require no larger alignment.
 inline constexpr std::size_t page_size = 4096;
 
 /// A file that was opened by a `file_system`. The functions repeat system calls that were interrupted or transferred only a part of the

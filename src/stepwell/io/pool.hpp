@@ -22,8 +22,7 @@ public:
   explicit pool(std::size_t threads = 2);
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
-  /// Like `join`, with one exception: if the destructor runs on a thread of the pool, it does not wait for this thread. The thread ends
-  /// after all jobs have run.
+  /// Like `join`. But if the destructor runs on a thread of the pool, it does not wait for this thread, which ends after all jobs have run.
   ~pool();
 
   /// Queues `job` for one of the threads. After `join`, runs `job` on the calling thread instead. Exceptions of `job` are logged and

@@ -94,8 +94,8 @@ struct equal_histogram {
 [[nodiscard]] equal_histogram make_equal_histogram(std::span<const double> values, std::size_t k = 30);
 /// Like the overloads for spans, with elements of any real type. Reads each element twice: for the range, and for the buckets. The sums are
 /// those of blocks, added in their order.
-/// @errors `invalid_argument_error` if the elements are complex or not numbers, or if the second reading gives values outside the range, as
-///         an expression of random numbers does.
+/// @errors `invalid_argument_error` if the elements are complex or not numbers, or if the second reading gives values outside the range,
+///         for example if the elements are random numbers.
 [[nodiscard]] equal_histogram make_equal_histogram(const lazy_view& values, std::size_t k = 30);
 
 }  // namespace stepwell::kernel

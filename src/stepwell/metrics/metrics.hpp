@@ -14,9 +14,9 @@
 // takes two spans, they must have the same size. There is one exception: `scores` may have several elements (a row) for each label.
 //
 // An example with a NaN among its scores is counted, and is never correct: the result of a diverged model is the worst one, not an error.
-// `nan_examples()` of the metrics that take scores returns the number of these examples. Checkpoints of earlier versions lack this number: it
-// is then that of the examples since the restore.
-// A value with weight 0 changes nothing, even if it is NaN.
+// `nan_examples()` of the metrics that take scores returns the number of these examples. Checkpoints of earlier versions lack this number.
+// After a restore from such a checkpoint, only the examples since the restore are counted. A value with weight 0 changes nothing, even if
+// it is NaN.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -303,7 +303,7 @@ public:
 
 private:
   std::vector<std::int64_t> positives_;  // number of examples with a true label, by bin
-  std::vector<std::int64_t> negatives_;  // the same for a false label
+  std::vector<std::int64_t> negatives_;  // number of examples with a false label, by bin
   std::int64_t nan_examples_ = 0;
 };
 

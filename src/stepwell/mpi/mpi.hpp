@@ -37,9 +37,9 @@ struct options {
 ///
 /// All processes get the same bits from a sum, except for the payload of NaN. MPI's standard only recommends this; Open MPI and MPICH do so.
 /// The engine adds integers, floating-point numbers of 32 and 64 bits, and complex numbers.
-/// @errors `invalid_argument_error` if an option is negative or `time` is null.
-///         `failed_precondition_error` if MPI was finalised before, if it does not support the calls of several threads, or if another
-///         launcher has started several processes, of which MPI knows only this one. The message names the remedy.
+/// @errors `invalid_argument_error` if an option is negative or `time` is null. `failed_precondition_error` if MPI was finalised before, if
+///         it does not support the calls of several threads, or if another launcher has started several processes, and the MPI job consists
+///         only of this one. The message names the remedy.
 [[nodiscard]] std::shared_ptr<group> make_group(int* argc, char*** argv, const options& options = {});
 
 }  // namespace stepwell::mpi

@@ -47,11 +47,12 @@ template<class Hook>
   }
 }
 
-/// A hook with the point `begin`, which is called once, before the session is created for the first time.
+/// A hook with the point `begin`, which is called once, at the start, before the raw session is made ready (created, and restored or
+/// initialised).
 template<class Hook, class /*Raw*/ = void>
 concept begin_hook = requires(Hook& hook) { hook.begin(); };
 
-/// A hook with the point `after_create_session`, which is called after every creation of the session: the first one, and that of each
+/// A hook with the point `after_create_session`, which is called each time the raw session has been made ready: at the start, and in each
 /// recovery. In this call, the hook may request a stop.
 template<class Hook, class Raw>
 concept after_create_session_hook =
@@ -63,9 +64,9 @@ template<class Hook, class Raw>
 concept before_run_hook = requires(Hook& hook, run_context<Raw>& context) { hook.before_run(context); };
 
 /// A hook with the point `on_error`, which is called for each failure of a run, of the source, of the work between two steps, of a thread
-/// of the session, or of a recovery. It is not called before the session was created for the first time. It is also called if an exception
-/// of other code ends the session. If the session is destroyed because of an exception, `failure` is null, because C++ gives no access to
-/// this exception. `on_error` only observes: exceptions that it throws are logged.
+/// of the session, or of a recovery. It is not called for a failure before the first `after_create_session`. It is also called if an
+/// exception of other code ends the session. If the session is destroyed because of an exception, `failure` is null, because C++ gives no
+/// access to this exception. `on_error` only observes: exceptions that it throws are logged.
 template<class Hook, class Raw>
 concept on_error_hook = requires(Hook& hook, run_context<Raw>& context, std::exception_ptr failure) { hook.on_error(context, failure); };
 
@@ -171,7 +172,7 @@ namespace detail {
   SEPARATOR POINT(on_error, "on_error(run_context&, std::exception_ptr)", context, failure)               \
   SEPARATOR POINT(end, "end(session&)", session)
 
-// NAME_point tells whether a hook has the point, whether the point is awaited, and how to call it. `is_valid` is false if a hook declares
+// NAME_point has constants (the hook has the point; the point is awaited) and the call of the point. `is_valid` is false if a hook declares
 // the name, but the point cannot be called with the expected arguments.
 #define STEPWELL_DEFINE_POINT(NAME, SIGNATURE, ...)                                                                                        \
   STEPWELL_DECLARES(NAME)                                                                                                                  \

@@ -43,10 +43,10 @@ struct preemption_plan {
 };
 
 /// Decides whether a state is saved before the process ends. The state is saved if it is expected to be durable in time. The expected
-/// duration is 1.25 times the time in which the rest of the saves in flight and then the state can be written, at the mean rate of the
-/// saves so far. If the save that is being written is already slower than this rate, the rate of that save is used. If no save has been
-/// measured, or if no time is left and the process is still alive, the state is saved. The reason is that an interrupted save is harmless,
-/// and that the directory may still lack a checkpoint.
+/// duration is 1.25 times the number of bytes still to be written (the rest of the saves in flight, and the state), divided by the mean
+/// rate of the saves so far. If the save that is being written is already slower than this rate, the rate of that save is used. If no save
+/// has been measured, or if no time is left and the process is still alive, the state is saved. The reason is that an interrupted save is
+/// harmless, and that the directory may still lack a checkpoint.
 [[nodiscard]] preemption_plan plan_preemption(const preemption_facts& known) noexcept;
 
 }  // namespace stepwell

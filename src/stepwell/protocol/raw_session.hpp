@@ -113,8 +113,8 @@ STEPWELL_OPTIONAL_MEMBER(awaits, "template<class... Args> static constexpr bool 
 STEPWELL_OPTIONAL_MEMBER(fetch_key, "using fetch_key = TYPE", typename Raw::fetch_key;);
 
 // Called before the values of `variables()` are read for a checkpoint, a snapshot or the copy of the initial state, and before only some of
-// the variables are restored. Copies the current values to the memory to which `variables()` refers, from a device or another process.
-// The session holds the returned object, if there is one, until it has read the values. Before, only the names, dtypes and shapes of
+// the variables are restored. Copies the current values to the memory to which `variables()` refers, from a device or another process. The
+// session holds the returned object, if there is one, until it has read the values. Before the call, only the names, dtypes and shapes of
 // `variables()` are valid. May throw the same exceptions as `run`. Without it: `variables()` refers to the variables themselves.
 STEPWELL_OPTIONAL_MEMBER(pull, "auto pull()", raw.pull(););
 
@@ -143,8 +143,8 @@ STEPWELL_OPTIONAL_MEMBER(close, "void close()", raw.close(););
 // `exclusive`. Without it: false.
 STEPWELL_OPTIONAL_MEMBER(is_shared, "bool is_shared() const", { constant.is_shared() } -> std::convertible_to<bool>;);
 
-// Called before the session or a hook reads or writes the subject between two steps. Returns a lock, which is held until then. Without it:
-// nothing is locked.
+// Called before the session or a hook reads or writes the subject between two steps. Returns a lock, which is held until this access has
+// ended. Without it: nothing is locked.
 STEPWELL_OPTIONAL_MEMBER(exclusive, "auto exclusive()", raw.exclusive(););
 
 // Returns the global step, including the steps of other sessions, if the count is in another process. May throw the same exceptions as
@@ -178,11 +178,12 @@ STEPWELL_OPTIONAL_MEMBER(init_variables, "void init_variables()", raw.init_varia
 // Called after each creation of the raw session. Initialises the state that belongs to one session only. Without it: nothing is called.
 STEPWELL_OPTIONAL_MEMBER(init_local_variables, "void init_local_variables()", raw.init_local_variables(););
 
-// Returns the names of variables in checkpoints that are not initialised. Without it: all of them count as initialised.
+// Returns the names of the uninitialised variables among those that checkpoints contain. Without it: all of them count as initialised.
 STEPWELL_OPTIONAL_MEMBER(uninitialized_variables, "std::vector<std::string> uninitialized_variables() const",
                          { constant.uninitialized_variables() } -> std::same_as<std::vector<std::string>>;);
 
-// Returns the names of other variables that are not initialised. Without it: all of them count as initialised.
+// Returns the names of the uninitialised variables among those that checkpoints do not contain. Without it: all of them count as
+// initialised.
 STEPWELL_OPTIONAL_MEMBER(uninitialized_local_variables, "std::vector<std::string> uninitialized_local_variables() const",
                          { constant.uninitialized_local_variables() } -> std::same_as<std::vector<std::string>>;);
 
@@ -194,7 +195,7 @@ STEPWELL_DECLARES(fed)
 STEPWELL_DECLARES(step)
 STEPWELL_DECLARES(count)
 
-/// True. Its arguments look for the members.
+/// Always true. The compiler instantiates the checks of the members when it evaluates the arguments.
 template<bool... Has>
 inline constexpr bool are_usable = true;
 

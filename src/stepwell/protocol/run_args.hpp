@@ -21,8 +21,8 @@ namespace detail {
 /// The type of `run_args::options` if the options are omitted.
 struct no_run_options {};
 
-/// Returns the default value of a part of a request. A part without a default value is never omitted, because its type is deduced from it; but
-/// clang compiles this call as soon as a request is in a `std::optional`.
+/// Returns the default value of a part of a request. Never called for a part whose type has no default value: this type is deduced from a
+/// given value, so the part is not omitted. But clang compiles the call if the request is in a `std::optional`.
 template<class Part>
 constexpr Part omitted() {
   if constexpr (std::is_default_constructible_v<Part>) {

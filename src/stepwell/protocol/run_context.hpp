@@ -48,7 +48,8 @@ public:
   [[nodiscard]] const std::shared_ptr<watched_values>& watched() const noexcept { return requests_->facts().watched; }
   /// Returns the metrics of the session.
   [[nodiscard]] session_metrics metrics() const { return requests_->facts().metrics ? requests_->facts().metrics() : session_metrics{}; }
-  /// Notes that a hook will end the loop after the global step `step`, for displays of the remaining time. The earliest step counts.
+  /// Notes that a hook will end the loop after the global step `step`, for displays of the remaining time. If several steps are noted, the
+  /// earliest one is kept.
   void note_last_step(std::int64_t step) const noexcept {
     auto& known = requests_->facts().last_step;
     if (!known || step < *known) { known = step; }
@@ -56,13 +57,14 @@ public:
   /// Returns the step after which a hook will end the loop. Empty if it is not known.
   [[nodiscard]] std::optional<std::int64_t> last_step() const noexcept { return requests_->facts().last_step; }
 
-  /// Notes, for displays, a condition that will end the loop. Replaces the condition of this name. For a step there is `note_last_step`.
+  /// Notes, for displays, a condition that will end the loop. Replaces the condition of this name. If the condition is a global step, call
+  /// `note_last_step` instead.
   void note_stop_condition(stop_condition condition) const {
     auto& all = requests_->facts().stop_conditions;
     std::erase_if(all, [&](const auto& one) { return one.name == condition.name; });
     all.push_back(std::move(condition));
   }
-  /// Sets `reached` of the noted condition `name`. Does nothing if there is none.
+  /// Sets `reached` of the noted condition `name`. Does nothing if no condition of this name was noted.
   void note_stop_progress(std::string_view name, double reached) const noexcept {
     for (auto& one : requests_->facts().stop_conditions) {
       if (one.name == name) { one.reached = reached; }
@@ -88,19 +90,19 @@ public:
   }
   void request_stop(std::string why) const { request_stop({stop_cause::requested, std::move(why)}); }
   [[nodiscard]] bool stop_requested() const noexcept { return requests_->signals()->stop_requested(); }
-  /// Returns the time at which a wait of a hook that begins now must end, so that the session can still save its state. Never, unless a stop
-  /// was requested, the session closes, or the process is about to end. A stop during the wait makes the time earlier, see
-  /// `session_signals::wait_with_stop`.
+  /// Returns the deadline of a wait that a hook begins now. The session can still save its state after this deadline. There is a limit only
+  /// if a stop was requested, the session is closing, or the process is about to end. If a stop is requested during the wait, the deadline
+  /// becomes earlier; see `session_signals::wait_with_stop`.
   [[nodiscard]] deadline end_of_waits() const { return requests_->limits().end_of_waits(); }
-  /// Returns `end_of_waits()` if `until` never passes. Otherwise returns `until`, or the end of the process if that is earlier because of a
-  /// signal since the session began to close.
+  /// Returns `end_of_waits()` if `until` never passes. Otherwise returns `until`. If the process received a signal after the session began
+  /// to close, returns the end of the process instead if that is earlier.
   [[nodiscard]] deadline end_of_waits(const deadline& until) const {
     return until.remaining() == clock::duration::max() ? end_of_waits() : requests_->limits().within_close(until);
   }
 
   /// Requests a save: at the next boundary, after all hooks of this step have been called, the session passes the state to `work`.
-  /// @lifetime `work` must live until this boundary. Register `work` with `add_work`, too: this call keeps `work` alive, and makes the
-  ///    session wait for the save at the close.
+  /// @lifetime `work` must live until this boundary. Also register `work` with `add_work`, which keeps `work` alive and makes the session
+  ///    wait for the save at the close.
   void request_save(boundary_work& work) const { requests_->request_save(work); }
   /// Marks the state as bad, with the reason `why`. A bad state is saved neither at a boundary nor at the close. The mark is removed by
   /// `accept_state` and by a recovery.
@@ -117,8 +119,8 @@ public:
   /// Records the activities of the session in `recorder`, from now to the end of the next boundary: calls of hooks, the run, copies and
   /// writes, and every `trace_span` opened inside of these. Call this function in `before_run` to record this run. There is one recorder at
   /// a time: a later call replaces the recorder. When the recording ends, `end_trace` of each registered `boundary_work` is called. This
-  /// function has the described effect only in sessions with a hook whose `before_run` may return `run_options`. Other sessions contain
-  /// code for traces only in runs whose caller passes `run_options`.
+  /// function has an effect only in sessions with a hook whose `before_run` may return `run_options`. In other sessions, it has an effect
+  /// only on runs whose caller passes `run_options`.
   void trace_into(std::shared_ptr<trace_recorder> recorder) const noexcept { requests_->trace_into(std::move(recorder)); }
   /// Returns the current recorder, or null.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return requests_->trace(); }

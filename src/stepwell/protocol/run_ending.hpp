@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of a session: how it ended, why, and at which step. A session that saves checkpoints also leaves this information in the
-// directory of its checkpoints, for the next start of the program.
+// The end of a session: how it ended, why, and at which step. A session that saves checkpoints also writes this information to a file in
+// the directory of its checkpoints, for the next start of the program.
 #pragma once
 
 #include "stepwell/protocol/session_signals.hpp"
@@ -55,7 +55,7 @@ struct run_ending {
 
 namespace detail {
 
-/// Returns how a session ends that is closed after a stop because of `cause`.
+/// Returns the kind of ending of a session that is closed after a stop with the cause `cause`.
 [[nodiscard]] session_ending ending_after(stop_cause cause) noexcept;
 /// Writes the ending file of `directory`, durably. @errors Errors of the file system.
 void write_ending_file(io::file_system& files, const std::string& directory, const run_ending& ending);

@@ -37,7 +37,8 @@ struct session_metrics {
   std::chrono::duration<double> total_save_time{};
   std::chrono::duration<double> total_save_wait{};  ///< Time for which the session was blocked by the waits that `saves_waited` counts.
   save_backlog under_way = {};                      ///< Saves in flight: accepted, but not yet durable.
-  /// The most recent decision about the last save, made after a signal had requested the process to end. Empty if none was made.
+  /// The most recent decision whether the final state is saved, made after a signal had requested the process to end. Empty if none was
+  /// made.
   std::optional<preemption_plan> preemption = std::nullopt;
 
   std::size_t snapshot_bytes = 0;                        ///< Bytes held for snapshots of saves and for the recovery copy, without strings.

@@ -97,24 +97,25 @@ public:
   /// Sets the time within which all data must become durable after `end_process`. Called before other threads use this object.
   void set_grace_of_process(std::optional<clock::duration> grace) noexcept { grace_ = grace; }
   [[nodiscard]] const std::optional<clock::duration>& grace_of_process() const noexcept { return grace_; }
-  /// Returns the time at which the process ends: the grace after `end_process`. Empty if `end_process` was not called, or if no grace is
-  /// set.
+  /// Returns the time at which the process ends: the time of the call of `end_process` plus the grace. Empty if `end_process` was not
+  /// called, or if no grace is set.
   [[nodiscard]] std::optional<clock::time_point> end_of_process() const {
     const auto since = grace_ ? process_ends() : std::nullopt;
     if (!since) { return std::nullopt; }
     return *grace_ < clock::time_point::max() - *since ? *since + *grace_ : clock::time_point::max();
   }
-  /// Returns the time until which the commit of a checkpoint waits for other files. Never, unless the process is about to end: then a
-  /// quarter of the grace is left, so that the commit itself is in time.
+  /// Returns the time until which the commit of a checkpoint waits for other files. If the process is about to end, this is a quarter of
+  /// the grace before its end, so that the commit itself is in time. Otherwise, the wait has no limit.
   [[nodiscard]] clock::time_point end_of_commit_waits() const {
     const auto end = end_of_process();
     return end && *end != clock::time_point::max() ? *end - *grace_ / 4 : clock::time_point::max();
   }
   /// Returns a token for which a stop is requested by `end_process`.
   [[nodiscard]] std::stop_token process_end_token() const noexcept { return process_ends_for_others_.get_token(); }
-  /// Waits with `wait(until, stop)`, which returns true when the awaited event has happened, and false at the time `until` or when a stop is
-  /// requested for `stop`. `until()` returns the time at which the wait ends; after a stop or a call of `end_process` during the wait, it is
-  /// called again. Returns false if that time was reached.
+  /// Waits for an event, at most until the time that `until()` returns. Calls `wait(time, stop)`, which blocks until the event has
+  /// happened, and returns true then. It returns false when `time` is reached or a stop is requested for the token `stop`. If a stop of the
+  /// session is requested or `end_process` is called during the wait, the time may become earlier; `until` and `wait` are then called
+  /// again. Returns true if the event has happened, and false if the time was reached.
   template<class Until, class Wait>
   bool wait_with_stop(Until until, Wait wait) const {
     for (;;) {
@@ -125,7 +126,8 @@ public:
   }
   /// Returns true in the first call after `end_process`; the caller should then save the state. Returns false in all other calls.
   [[nodiscard]] bool take_save_for_end() noexcept { return (bits_.fetch_and(~save_bit, std::memory_order_acq_rel) & save_bit) != 0; }
-  /// Requests a checkpoint at the end of the current step, or of the next one: all hooks that save are requested to save.
+  /// Requests a checkpoint at the end of the current step, or of the next step if no step is running. All hooks that save are requested to
+  /// save.
   void request_checkpoint() noexcept { bits_.fetch_or(checkpoint_request_bit | notified_bit, std::memory_order_release); }
   /// Returns true in the first call after `request_checkpoint`. Returns false in all other calls.
   [[nodiscard]] bool take_checkpoint_request() noexcept {

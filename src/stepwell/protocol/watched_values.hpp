@@ -30,10 +30,10 @@ public:
 
   /// Adds a name, unless it is known. Returns its number.
   [[nodiscard]] std::size_t add(std::string name);
-  /// Stores the present values under the names with the numbers `slots`.
+  /// Stores `values` under the names with the numbers `slots`. An empty value changes nothing.
   /// @pre The spans have the same size.
   void store(std::span<const std::size_t> slots, std::span<const std::optional<double>> values, std::int64_t step);
-  /// Drops all values, which belong to a state that a recovery replaces. Names keep their numbers.
+  /// Drops all values. Called in a recovery, because it replaces the state to which the values belong. Names keep their numbers.
   void clear();
 
 private:
@@ -52,13 +52,13 @@ private:
 /// @cost `publish` locks an uncontended mutex and allocates nothing.
 class value_publisher {
 public:
-  /// Call this function after each creation of the session. If two hooks publish a value of the same name, the newest one counts.
+  /// Call this function after each creation of the session. If two hooks publish a value of the same name, `read` returns the newest one.
   void start(std::shared_ptr<watched_values> values, const std::vector<std::string>& names);
   /// Returns true if the values were read since the last call of `publish`: the hook should fetch and publish newer ones.
   [[nodiscard]] bool is_wanted() const noexcept { return values_ != nullptr && values_->reads() != reads_; }
   /// Publishes the values of `step`, one for each name. An empty one changes nothing. Does nothing before `start`.
   void publish(std::span<const std::optional<double>> values, std::int64_t step);
-  /// Like `publish`, for the only value. Does not keep its arguments in memory.
+  /// Like `publish`, for a hook that publishes one value.
   void publish_one(double value, std::int64_t step);
 
 private:

@@ -25,7 +25,7 @@ concept schedule = std::move_constructible<Schedule> && requires(const Schedule&
   { rate(step) } -> std::convertible_to<double>;
 };
 
-/// The same rate at all steps.
+/// A rate that is the same at all steps.
 class constant {
 public:
   explicit constant(double rate) : rate_(rate) {}

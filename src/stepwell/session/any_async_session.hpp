@@ -25,7 +25,7 @@ namespace stepwell {
 /// wrapped session. Errors, cancellation and lifetimes are those of the called function. The `async_` functions return awaitables.
 /// @lifetime The rules of the wrapped session apply: for example, the model must outlive this object, too. A moved-from object can only be
 /// destroyed or assigned to. An assignment destroys the session that the object held before.
-/// @cost One virtual call for each call of a member function. Apart from this call, the wrapped session is as fast as without this class.
+/// @cost One virtual call for each call of a member function.
 template<class Result, class Source>
 class any_async_session {
 public:
@@ -61,7 +61,7 @@ public:
   [[nodiscard]] bool should_stop() const { return session_->should_stop(); }
   /// Requests that the loop ends after the current step. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") { session_->request_stop(std::move(why)); }
-  /// Returns the reason why the loop ended. If the loop has not ended, the cause is `none`. @threads Any.
+  /// Returns the reason why the loop ended. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
   [[nodiscard]] std::int64_t global_step() { return session_->global_step(); }
   [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }

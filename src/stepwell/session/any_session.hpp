@@ -55,8 +55,7 @@ concept erasable_session = steps_from<Session, Source> && std::same_as<typename 
 /// @lifetime The rules of the wrapped session apply: for example, the model must outlive this object, too. An `any_session` can be moved,
 /// also during a loop over `steps`. A moved-from object can only be destroyed or assigned to. An assignment destroys the session that the
 /// object held before.
-/// @cost One virtual call for each call of a member function. A call of `steps` is one virtual call. The steps of the returned range need
-/// none.
+/// @cost One virtual call for each call of a member function. The steps of the range that `steps` returns need no further virtual calls.
 template<class Result, class Source>
 class any_session {
 public:

@@ -30,8 +30,9 @@ public:
   async_options() = default;
 
   /// Runs steps and the hooks around them on `executor`, one at a time, so that the executor of the caller stays responsive. By default
-  /// they run on the executor of the caller, and occupy a thread of this executor during a step. In a session with a master or a group, they run on a
-  /// thread of the library by default. A model's step that is awaited always runs on the executor of the caller.
+  /// they run on the executor of the caller, and occupy a thread of this executor during a step. In a session with a master or a group,
+  /// they run on a thread of the library by default. If the `step` of a model returns an awaitable, it always runs on the executor of the
+  /// caller.
   /// @lifetime The execution context of `executor` must outlive the session, or it must destroy posted functions that it does not run.
   async_options& steps_on(executor_type executor) {
     compute_ = std::move(executor);
@@ -44,10 +45,10 @@ public:
     return *this;
   }
 
-  /// Declares whether the creation of the session may wait for another session, for example as a worker waits for its chief. If
-  /// `may_wait` is true, the creation runs on a separate thread. If it is false, the creation runs on one of a few threads that all
-  /// sessions share. The default is true for a session that is constructed with a session creator, and for a training session that is not
-  /// the chief, or has a master or a group. Otherwise the default is false.
+  /// Declares whether the creation of the session may wait for another session. For example, a worker waits for its chief. If `may_wait` is
+  /// true, the creation runs on a separate thread. If it is false, the creation runs on one of a few threads that all sessions share. The
+  /// default is true for a session that is constructed with a session creator, and for a training session that is not the chief, or has a
+  /// master or a group. Otherwise the default is false.
   async_options& creation_waits(bool may_wait) {
     creation_waits_ = may_wait;
     return *this;

@@ -138,7 +138,8 @@ private:
 /// outlive the awaitables of its functions and the objects that `async_steps` returns. A session can be moved; a moved-from session can
 /// only be destroyed.
 /// @threads The functions may be called on one thread or strand. One operation may be in flight: a second operation fails with
-/// `failed_precondition_error`. `request_stop`, `should_stop`, `stop_reason`, `is_closed` and `metrics` may be called on any thread.
+/// `failed_precondition_error`. `request_stop`, `should_stop`, `stop_reason`, `is_closed`, `metrics` and `watched` may be called on any
+/// thread.
 /// @see contract MON
 template<raw_session Raw, class... Held>
 class async_monitored_session {
@@ -152,10 +153,10 @@ public:
   using step_type = step_result<result_type>;
 
   /// Stores the raw session (for example the session over a model, which executes the steps) and the hooks. Later, `async_start` calls
-  /// `begin` of the hooks and restores the raw session.
-  /// `setup` is either `training_options` or a `session_setup`. `given` is the raw session, the model, or a creator, which creates the raw session in `async_start`
-  /// and in each recovery.
-  /// @errors `invalid_argument_error` for invalid options, and for options of default hooks, which this session does not have.
+  /// `begin` of the hooks and restores the raw session. `setup` is either `training_options` or a `session_setup`. `given` is the raw
+  /// session, the model, or a creator, which creates the raw session in `async_start` and in each recovery.
+  /// @errors `invalid_argument_error` for invalid options. Also if an option of a default hook is set, because this session has no default
+  /// hooks.
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
   explicit async_monitored_session(async_options how, Setup setup, Given&& given, Held... hooks)
       : async_(std::make_shared<async_type>(
@@ -183,8 +184,8 @@ public:
   /// recovery. Before the session is started, no operations except `async_start`, `async_close` and `async_abandon` are allowed.
   /// @errors Exceptions of hooks and of the restore. After such an exception, the session can only be closed, abandoned or destroyed.
   /// @cancel The session is not started, and `async_start` can be called again. The second call does not call `begin` again if the first
-  /// call has called `begin` of all hooks. A wait for the chief starts again with its full time. A wait between two attempts continues with
-  /// the remaining time. If the creation succeeds despite the cancellation, the session is started.
+  /// call has called `begin` of all hooks. In the second call, a wait for the chief has its full time again, and a wait between two
+  /// attempts has the time that remained. If the creation succeeds despite the cancellation, the session is started.
   template<class Token = token_type>
   auto async_start(Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token), [self = async_] { return detail::start_awaited(self); });
@@ -306,9 +307,9 @@ public:
   auto async_snapshot(Token&& token = Token()) {
     return whole<snapshot>(std::forward<Token>(token), [self = async_] { return detail::snapshot_awaited(self, std::nullopt); });
   }
-  /// Like `async_snapshot()`, but copies into a buffer of `pool`. If no buffer is free, suspends until a buffer becomes free. This never
-  /// happens if the caller itself holds snapshots in all buffers of the pool. If the caller holds up to n snapshots while it waits for the
-  /// next snapshot, the pool needs at least n + 1 buffers.
+  /// Like `async_snapshot()`, but copies into a buffer of `pool`. If no buffer is free, suspends until a buffer becomes free. If the caller
+  /// itself holds snapshots in all buffers of the pool, the operation does not complete until it is cancelled. If the caller holds up to n
+  /// snapshots while it waits for the next snapshot, the pool needs at least n + 1 buffers.
   /// @cancel Effective until the copy begins.
   template<class Token = token_type>
   auto async_snapshot(const snapshot_pool& pool, Token&& token = Token()) {
@@ -342,8 +343,9 @@ public:
   /// session is destroyed.
   [[nodiscard]] session_release release_handle() const { return session_release(async_->release()); }
 
-  /// Returns true if this exception object was thrown by a hook or by the session's own work. Returns false if it was thrown by the step.
-  /// If it was thrown by a hook, an `out_of_range_error` is a failure; otherwise it is the end of the data.
+  /// Returns true if `failure` is the last failure of the session, and a hook or the session's own work threw this exception object.
+  /// Returns false if the model's `step`, the source or other code threw it. An `out_of_range_error` is a failure if this function returns
+  /// true, and otherwise the end of the data.
   /// @see D-18
   [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core().came_from_hook(failure); }
 
@@ -353,7 +355,7 @@ public:
   void request_stop(std::string why = "the caller asked to stop") {
     core().requests().signals()->request_stop({stop_cause::requested, std::move(why)});
   }
-  /// Returns the reason why the loop ended. If the loop has not ended, the cause is `none`. @threads Any.
+  /// Returns the reason why the loop ended. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core().why(); }
 
   [[nodiscard]] bool is_started() const noexcept { return async_->is_started(); }
@@ -433,7 +435,7 @@ async_monitored_session(async_options, Setup, Given&&, Hooks...) -> async_monito
 /// Awaits `body(session)`, then closes the session, like the blocking `with`. An `out_of_range_error` or `stop_iteration` that leaves the
 /// body is the normal end of the loop, unless a hook threw it: the session is closed, and nothing is thrown. After any other exception,
 /// including that of a cancellation, the session is abandoned with `async_abandon`, and then the exception is rethrown. The directory is
-/// then released, with one exception: if the start of the session failed, the directory may stay locked until the session is destroyed.
+/// then released. But if the start of the session failed, the directory may stay locked until the session is destroyed.
 ///
 ///     auto train = [&](auto& session) -> asio::awaitable<void> { ... };  // a named object, see below
 ///     co_await async_with(session, train);

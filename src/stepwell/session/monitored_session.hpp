@@ -56,7 +56,7 @@ private:
 ///
 /// @lifetime The session refers to the model, which must outlive the session. The session can be moved, even during a loop over `steps`. A
 /// moved-from session can only be destroyed.
-/// @threads One thread at a time. `request_stop`, `should_stop`, `stop_reason` and `metrics` may be called on any thread.
+/// @threads One thread at a time. `request_stop`, `should_stop`, `stop_reason`, `metrics` and `watched` may be called on any thread.
 /// @see contract MON
 template<raw_session Raw, class... Held>
 class monitored_session {
@@ -69,10 +69,11 @@ public:
 
   /// Calls `begin` of the hooks. Then makes the raw session ready, and restores a checkpoint if there is one (see
   /// `session_setup::find_checkpoint`). Then calls `after_create_session` of the hooks. If making the raw session ready or
-  /// `after_create_session` fails with a transient failure, retries both, as in a recovery. `setup` is either
-  /// `training_options` or a `session_setup`. `given` is the raw session, the model, or a creator, which creates the raw session at the start and at each recovery.
-  /// @errors Exceptions of hooks and of the restore. `invalid_argument_error` for invalid options, for options of default hooks, which this
-  ///         session does not have, and for names of variables or hooks that are used twice or are reserved for the library.
+  /// `after_create_session` fails with a transient failure, retries both, as in a recovery. `setup` is either `training_options` or a
+  /// `session_setup`. `given` is the raw session, the model, or a creator, which creates the raw session at the start and at each recovery.
+  /// @errors Exceptions of hooks and of the restore. `invalid_argument_error` for invalid options, and for names of variables or hooks that
+  ///         are used twice or are reserved for the library. Also if an option of a default hook is set, because this session has no
+  ///         default hooks.
   /// @see contract MON-1, MON-2
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
   explicit monitored_session(Setup setup, Given&& given, Held... hooks)
@@ -194,8 +195,8 @@ public:
     static_assert(sizeof...(Source) > 1000, "stepwell: steps() on a temporary session; name the session, it must outlive its steps");
   }
 
-  /// Returns true if the loop should end: after a stop, after a failure without recovery of a thread, or if the session is closed or could
-  /// not recover. @threads Any.
+  /// Returns true if the loop should end: if a stop was requested, if a thread of the session had a failure from which the session does not
+  /// recover, if the session could not recover, or if it is closed. @threads Any.
   [[nodiscard]] bool should_stop() const noexcept { return core_->should_stop(); }
   /// Requests the loop to end after the current step, or before the next step if no step is running. The request cannot be withdrawn.
   /// @threads Any.
@@ -208,14 +209,16 @@ public:
   [[nodiscard]] std::int64_t global_step() const noexcept { return core_->raw().global_step(); }
   /// Returns the raw session. Runs made on it directly call no hooks.
   [[nodiscard]] Raw& raw_session() noexcept { return core_->raw(); }
-  /// Returns the object that the session trains, such as a model: `subject()` of the raw session, or the raw session itself without it.
+  /// Returns the object that the session trains, such as a model: `subject()` of the raw session. If the raw session has no `subject()`,
+  /// returns the raw session itself.
   [[nodiscard]] auto& subject() noexcept { return detail::subject_in_raw(core_->raw()); }
   /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
   [[nodiscard]] session_metrics metrics() const { return core_->metrics(); }
-  /// Returns the newest values that the hooks of this session watch, such as the loss of `progress_hook`, the metrics of the last evaluation
-  /// and the rate of `step_counter_hook`. Each value has the name that its hook displays, or the tag under which it is written. If two hooks
-  /// watch a value of the same name, the newest one is returned. `progress_hook` and the NaN guards fetch newer values in the next run after
-  /// this call; the values of other hooks are those of their last period. After a recovery, the values before it are dropped.
+  /// Returns the newest values that the hooks of this session watch, such as the loss of `progress_hook`, the metrics of the last
+  /// evaluation and the rate of `step_counter_hook`. Each value has the name that its hook displays, or the tag under which it is written.
+  /// If two hooks watch a value of the same name, the newest one is returned. `progress_hook` and the NaN guards fetch newer values in the
+  /// next run after this call; the values of other hooks are those of their last period. A recovery drops all values that were measured
+  /// before it.
   /// @cost Nothing for the session, except that one run after each call fetches these values. @threads Any.
   [[nodiscard]] std::vector<history_value> watched() const { return core_->requests().facts().watched->read(); }
   /// Returns the hook of type `Hook`. If the session has several hooks of this type, returns the first of them in the order of calls. May

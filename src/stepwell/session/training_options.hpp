@@ -62,8 +62,8 @@ enum class unseekable_policy {
 };
 
 /// The reaction to a source whose data is not that of the checkpoint. A source is recognised by its fingerprint, a short text that
-/// describes its data and that is saved with its position. If the fingerprint has changed, the saved position selects other examples. If a
-/// source with the same fingerprint has another name than in the checkpoint, the source has no saved position.
+/// describes its data and that is saved with its position. If the fingerprint has changed, the saved position selects other examples. If
+/// the source had another name when the checkpoint was saved, its saved position is not found.
 enum class other_data_policy {
   warn,  ///< Log a warning. Continue at the saved position, or where the source is if there is no saved position.
   fail,  ///< Throw `failed_precondition_error`.
@@ -78,8 +78,8 @@ class metric_writer;
 }
 
 /// Options of a training session, over a model or over a graph. Every option has a default. Each period has three states: the default, off
-/// (`none` or 0), or a value. The arguments that depend on the type of the model are no options: `scaffold` and `summaries(...)` are given
-/// beside the hooks.
+/// (`none` or 0), or a value. `scaffold` and `summaries(...)` depend on the type of the model. Therefore they are not options, but separate
+/// arguments, like the hooks.
 ///
 /// In addition to the model, a session needs memory for copies of the variables. `metrics().snapshot_bytes` reports the bytes that it
 /// holds. The table shows the number of copies in the session of a chief:
@@ -106,9 +106,9 @@ struct training_options {
   std::string checkpoint_dir = {};
   /// Periods between checkpoints, in seconds and in steps. If none of `save_checkpoint_secs`, `save_checkpoint_steps` and
   /// `save_checkpoint_overhead` is set, the period is 600 s. If both periods are above zero, the seconds are used, and a warning is logged.
-  /// A period above zero needs a `checkpoint_dir`.
-  /// If a checkpoint becomes due while other ones are being written, the state is copied, too, or the step waits until there is memory for
-  /// its copy (default of `saver.when_busy`).
+  /// A period above zero needs a `checkpoint_dir`. If a checkpoint becomes due while earlier ones are being written, its state is copied at
+  /// once if there is memory for the copy (`saver.max_staged_bytes`). Otherwise the step waits for memory. This is the default of
+  /// `saver.when_busy`.
   /// @see decisions D-8, D-35
   setting<seconds_value> save_checkpoint_secs = {};
   setting<std::int64_t> save_checkpoint_steps = {};
@@ -127,7 +127,8 @@ struct training_options {
   /// Whether summaries check that reading their values changes no variable of the model; see `summary_saver_options::check_variables`.
   bool check_summaries = false;
   /// Number of steps between two measurements of steps per second. Default: 100. Each measured rate is written to the event file and,
-  /// within the limit of `log_every_secs`, logged. Needs a directory for event files; by default, nothing is measured without one.
+  /// within the limit of `log_every_secs`, logged. A value above zero needs a directory for event files. Without such a directory, the
+  /// default is off.
   setting<std::int64_t> log_step_count_steps = {};
   /// Minimum time between two log lines about steps per second, and between two log lines about durable checkpoints. 0: no minimum.
   seconds_value log_every_secs = 10;
@@ -188,8 +189,9 @@ struct training_options {
   /// at the first checkpoint that it copies during a step, and at each 16th one after it.
   std::optional<bool> check_update_fence = std::nullopt;
   /// The processes that train this model together, see `group`. Rank 0 is the chief: it restores or initialises the state, sends it to the
-  /// other processes and saves it. The others have no directories and no default hooks. Formations wait for missing processes for
-  /// `max_wait_secs`. Cannot be combined with `master`. Null: this process trains alone.
+  /// other processes and saves it. The others have no directories and no default hooks. When the group is formed, at the start and after
+  /// the loss of a process, the session waits for missing processes at most for `max_wait_secs`. Cannot be combined with `master`. Null:
+  /// this process trains alone.
   std::shared_ptr<stepwell::group> group = nullptr;
   /// Clock of the session. If null, the clock of the machine is used.
   std::shared_ptr<stepwell::clock> clock = nullptr;
@@ -207,8 +209,8 @@ struct session_setup {
   /// when the session was constructed. Before the session writes a variable, it verifies the whole checkpoint. The exception is a checkpoint
   /// from `open_newest`: it is read only once, directly into the variables, and if it is damaged, the next older checkpoint is restored.
   std::function<std::optional<checkpoint_reader>()> find_checkpoint = nullptr;
-  /// True if `find_checkpoint` finds the checkpoints that this session saves. The copy of the initial state is then freed before the first
-  /// checkpoint is made, or as soon as there is a checkpoint.
+  /// True if `find_checkpoint` finds the checkpoints that this session saves. If so, the copy of the initial state is freed before the
+  /// session copies the state for its first checkpoint, or as soon as there is a checkpoint.
   bool restores_what_it_saves = false;
   /// True if the batches continue those of an earlier run of the program. False for an evaluation: the batches then begin anew, so a source
   /// that cannot seek causes no warning.

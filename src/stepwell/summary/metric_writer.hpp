@@ -37,8 +37,8 @@ struct metric_writer_options {
   /// Minimum time between two flushes that the writer starts by itself. The first number that is added after this time causes a flush.
   /// Without a further number, nothing is flushed. 0: each number causes a flush.
   seconds_value flush_secs = 10.0;
-  /// Tags of a `csv_writer` that have a column each: a line then has a step and its values, and other tags are not written. Empty: a line
-  /// has one number and its tag.
+  /// For a `csv_writer`: tags that have a column each. The writer then writes one line for each step, with the values of these tags. It
+  /// does not write other tags. Empty: each line has one number and its tag.
   std::vector<std::string> columns = {};
 };
 
@@ -146,18 +146,18 @@ private:
   std::unique_ptr<core> core_;
 };
 
-/// A writer of CSV files with the columns `wall_time,step,tag,value` and a header line: see `format::write_csv_metric`. Values that
-/// are not finite are written as nan, inf and -inf. Lines end with a line feed only.
-/// With `metric_writer_options::columns`, the columns are `wall_time,step` and these tags: see `format::csv_row`. The line of a step is
-/// written when a number of another step is added, at a flush and at the close. Numbers that a step gets after a flush have a line of their
-/// own.
+/// A writer of CSV files with the columns `wall_time,step,tag,value` and a header line: see `format::write_csv_metric`. Values that are not
+/// finite are written as nan, inf and -inf. Lines end with a line feed only. With `metric_writer_options::columns`, the columns are
+/// `wall_time,step` and these tags: see `format::csv_row`. The line of a step is written when a number of another step is added, at a flush
+/// and at the close. Numbers of the same step that are added after a flush are in a further line.
 class csv_writer final : public metric_writer {
 public:
   /// Opens the file. Creates the file and its directory if they do not exist. Keeps the file `path` + ".lock" locked until all writing has
   /// ended.
   /// @errors `invalid_argument_error` if the file exists and does not begin like a file of this kind; the file is then unchanged. Also
-  ///         `invalid_argument_error` for an invalid option, and for a column that is given twice. `data_loss_error` if the last 64 MiB of the file contain no end of a line.
-  ///         `failed_precondition_error` naming the process that already writes the file. Other failures of the file system.
+  ///         `invalid_argument_error` for an invalid option, and for a column that is given twice. `data_loss_error` if the last 64 MiB of
+  ///         the file contain no end of a line. `failed_precondition_error` naming the process that already writes the file. Other failures
+  ///         of the file system.
   explicit csv_writer(std::string path, metric_writer_options options = {})
       : metric_writer(std::move(path), std::move(options), kind::csv) {}
 };

@@ -100,8 +100,8 @@ public:
   void add_histogram(std::string_view tag, std::span<const float> values, std::int64_t step);
   void add_histogram(std::string_view tag, std::span<const double> values, std::int64_t step);
   /// Like the overloads for spans, with elements that are computed in blocks. Tensor style reads each element twice.
-  /// @errors `invalid_argument_error` if the elements are complex or not numbers, or if the second reading gives values outside the range of
-  ///         the first, as an expression of random numbers does.
+  /// @errors `invalid_argument_error` if the elements are complex or not numbers, or if the second reading gives values outside the range
+  ///         of the first, for example if the elements are random numbers.
   void add_histogram(std::string_view tag, const lazy_view& values, std::int64_t step);
 
   /// Writes a text in Markdown.

@@ -19,7 +19,8 @@ namespace stepwell::libtorch {
 ///     bucket.sum(*group);
 ///     optimizer.step();
 ///
-/// Parameters of one type cost one sum in each step. The loss is a sum over the examples, or the gradients are divided after the sum.
+/// Parameters of one type cost one sum in each step. Compute the loss as a sum over the examples of this process. If you need the gradients
+/// of a mean, divide the gradients after `sum`.
 class bucket {
 public:
   /// Replaces the gradients of `parameters` by views. Parameters without `requires_grad` are ignored.

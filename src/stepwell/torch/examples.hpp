@@ -23,13 +23,13 @@ namespace stepwell::libtorch {
 ///     auto batches = sw::data::shuffled_batches(sw::libtorch::examples(std::move(numbers)), {.batch_size = 64});
 ///     for (const auto& step : session.steps(batches)) {}
 ///
-/// `data::prefetch` over such a source makes the batches ahead on another thread. A transform that draws random numbers from LibTorch's default
-/// generator gives other batches in a resumed run; draw them in the step, or from the index of the example.
+/// `data::prefetch` over such a source makes the batches in advance, on another thread. A transform that draws random numbers from
+/// LibTorch's default generator gives other batches in a resumed run; draw them in the step, or from the index of the example.
 /// @threads A dataset is used by one thread at a time.
 template<class Dataset>
 class examples {
 public:
-  /// @errors `invalid_argument_error` if the dataset does not know its size.
+  /// @errors `invalid_argument_error` if the dataset has no known size.
   explicit examples(Dataset dataset) : dataset_(std::make_unique<Dataset>(std::move(dataset))) {
     if (!dataset_->size()) {
       throw invalid_argument_error("libtorch::examples: the dataset does not know its size, so its examples have no seekable order");

@@ -10,11 +10,11 @@
 
 namespace stepwell::libtorch {
 
-/// Options of `make_group`. All processes use the same values.
+/// Options of `make_group`. All processes must use the same values.
 struct group_options {
-  /// The time limit of a sum and of a broadcast: a process that does not take part in it is lost. The limit includes the time between the
-  /// first and the last process that calls `sum`. It must be longer than the chief needs for a checkpoint, an evaluation, or any other work
-  /// between two steps.
+  /// The time limit of a sum and of a broadcast: a process that does not take part in it is lost. The limit includes the time that the
+  /// first process to call `sum` waits for the last one. It must be longer than the time that the chief needs for a checkpoint, an
+  /// evaluation, or any other work between two steps.
   seconds_value timeout_secs = 60;
   /// See `stepwell::group_options`.
   int min_size = 0;

@@ -13,9 +13,9 @@ class Module;
 
 namespace stepwell::libtorch {
 
-/// Replaces the floating-point buffers of a module, such as the running means of a batch normalisation, by their means over the processes. Other
-/// buffers stay. Without a call, each process keeps the buffers of its own batches, and a checkpoint has those of the chief. Call it in each step,
-/// or before a step after which the module is evaluated.
+/// Replaces the floating-point buffers of a module, such as the running means of a batch normalisation, by their means over the processes.
+/// Other buffers keep their values. Without a call, each process keeps the buffers of its own batches, and a checkpoint has those of the
+/// chief. Call it in each step, or before a step after which the module is evaluated.
 /// @errors Those of `group::sum`. `invalid_argument_error` for a buffer on another device than the CPU.
 /// @cost   One sum for each element type.
 void average_buffers(const ::torch::nn::Module& module, group& all);
@@ -24,9 +24,10 @@ void average_buffers(const ::torch::nn::Module& module, group& all);
 /// @cost   One broadcast for each buffer.
 void broadcast_buffers(const ::torch::nn::Module& module, group& all);
 
-/// Seeds LibTorch's default random generators for one step of one process. Call it at the begin of a step. The random numbers then depend only on
-/// the arguments, so a resumed run and a replaced process draw those of an undisturbed one, and no state of generators is saved. `rank` is the
-/// rank, or the number of a part of the data, which then gives the same numbers for each number of processes.
+/// Seeds LibTorch's default random generators for one step of one process. Call it at the begin of a step. The random numbers then depend
+/// only on the arguments. A resumed run, and a process that replaces a lost one, therefore draw the same numbers as an undisturbed run,
+/// although no state of generators is saved. `rank` is the rank of the process, or the index of a part of the data (`parts_of`). With the
+/// index of a part, the numbers are independent of the number of processes.
 void seed_generators(std::uint64_t seed, int rank, std::int64_t step);
 
 }  // namespace stepwell::libtorch

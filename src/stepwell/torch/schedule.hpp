@@ -20,7 +20,7 @@ namespace stepwell::libtorch {
 /// @lifetime The optimiser must outlive this object.
 class learning_rate {
 public:
-  /// `groups`: the numbers of the parameter groups. Empty: all.
+  /// `groups`: the indices of the parameter groups. Empty: all groups.
   /// @errors `invalid_argument_error` if the optimiser has no group of such a number.
   explicit learning_rate(::torch::optim::Optimizer& optimizer, std::vector<std::size_t> groups = {});
   void operator()(double rate) const;
@@ -34,8 +34,8 @@ private:
 ///
 ///     scheduled(model.optimizer, schedules::cosine_decay({.initial = 1e-3, .decay_steps = 1000}))
 ///
-/// A resumed run computes the same rates from the steps. `groups` are the numbers of the parameter groups; if it is empty, the rate is that of
-/// all groups.
+/// A resumed run computes the same rates from the steps. `groups` are the indices of the parameter groups whose rate is set. If it is
+/// empty, the rate of all groups is set.
 /// @errors   Those of `learning_rate`.
 /// @lifetime The optimiser must outlive the session.
 template<schedules::schedule Schedule>

@@ -62,15 +62,15 @@ namespace libtorch {
 /// @errors   `invalid_argument_error` like `tensor_adapter<at::Tensor>::view`, naming the variable.
 /// @lifetime Refers to the memory of the tensors: create the module and move it to its device and type before this call.
 ///
-/// If the module contains a layer that draws random numbers in training mode, such as dropout, list `rng()`, too. A warning names such a layer if
-/// the module is listed twice in turn without a call of `rng()`.
+/// If the module contains a layer that draws random numbers in training mode, such as dropout, list `rng()`, too. If the module is listed
+/// twice in a row without a call of `rng()`, a warning names such a layer.
 [[nodiscard]] variable_list variables(const ::torch::nn::Module& module);
 /// Like the function above, for a module that `torch::jit::load` returned.
 [[nodiscard]] variable_list variables(const ::torch::jit::Module& module);
 
-/// Returns the states of LibTorch's random generators: "cpu", and "cuda0", "cuda1", ... for each CUDA device. Dropout, `torch::randn` and other
-/// functions without a generator of their own draw from them. A resumed run then draws the numbers of an uninterrupted one. The variables of CUDA
-/// devices are optional.
+/// Returns the states of LibTorch's random generators: "cpu", and "cuda0", "cuda1", ... for each CUDA device. Dropout, `torch::randn` and
+/// other functions without a generator of their own draw from them. If the model lists these states in its variables, a resumed run draws
+/// the same numbers as an uninterrupted run. The variables of CUDA devices are optional.
 [[nodiscard]] variable_list rng();
 
 /// Returns the state of an optimiser. Each name begins with the name of a parameter of the module: "conv1/weight/exp_avg".
@@ -84,8 +84,8 @@ namespace libtorch {
 ///
 /// Options of the optimiser, such as the learning rate, are not included. LibTorch creates the state of an optimiser in the first step. If
 /// the state does not exist yet, this function creates the same state, so that the state can be restored before the first step.
-/// @errors   `invalid_argument_error` for a parameter that does not belong to the module, which the message names by its place in the optimiser
-///           and its shape, and for any other type of optimiser.
+/// @errors   `invalid_argument_error` if a parameter does not belong to the module; the message has the shape of the parameter and its
+///           place in the optimiser. `invalid_argument_error` for any other type of optimiser.
 /// @lifetime The list refers to the memory of the tensors and to the optimiser. The optimiser must outlive the list.
 /// @cost     For LBFGS, each snapshot contains `history_size` old directions and steps, even while the optimiser has fewer.
 [[nodiscard]] variable_list variables(::torch::optim::Optimizer& optimizer, const ::torch::nn::Module& module);

@@ -116,20 +116,20 @@ auto evaluate_beside(kept_snapshot taken, Call call, const async_evaluate_option
 /// Give `fn` a name, as in the example. If a lambda with captures, or an aggregate, is created inside an awaited expression, g++ 12
 /// destroys it twice (a bug of this compiler). `fn` may take a `std::stop_token` as second parameter. If `how.writes_to` sets a writer,
 /// `fn` must return metrics: pairs of tag and number, such as a `summary::metric_list` or a map, or an object whose `metrics()` returns
-/// such pairs (see `summary::names_metrics`). The thread that has called `fn` passes the numbers to the writer, as scalars with the step of
-/// the snapshot. This holds even if training has continued to a later step.
+/// such pairs (see `summary::names_metrics`). The thread that called `fn` passes the numbers to the writer as scalars. Their step is the
+/// step of the snapshot, even if training has continued to a later step.
 ///
 /// This is an Asio initiating function. The completion token may be of any kind; the signature is `void(std::exception_ptr, T)`, where `T`
 /// is the return type of `fn`.
 /// @errors   Exceptions of `fn` or the writer. `invalid_argument_error` if `taken` is a null pointer, or if `how` sets a writer and
 ///           `fn` does not return metrics. `unavailable_error` if the executor given by `evaluates_on` ended before it called `fn`.
 /// @cancel   All kinds of cancellation have the same effect. If `fn` was not called yet, it is not called, and the operation ends with
-///           `operation_aborted`. If `fn` is running, a stop is requested by its stop token, and the operation waits until `fn` returns. If
-///           `fn` then returns normally, its result is delivered in spite of the cancellation. If `fn` throws `cancelled_error`, the
-///           operation ends with `operation_aborted`.
+///           `operation_aborted`. If `fn` is running, a stop is requested through its stop token, and the operation waits until `fn`
+///           returns. If `fn` then returns normally, its result is delivered in spite of the cancellation. If `fn` throws
+///           `cancelled_error`, the operation ends with `operation_aborted`.
 /// @lifetime When the operation has ended, `fn` is not running. If the operation is destroyed together with its event loop, its destructor
-///           requests a stop by the stop token and blocks until `fn` has returned. Objects to which `fn` refers must live until then; they
-///           may be local variables of the awaiting coroutine. The operation owns the snapshot and copies of `fn` and `how`.
+///           requests a stop through the stop token and blocks until `fn` has returned. Objects to which `fn` refers must live until then;
+///           they may be local variables of the awaiting coroutine. The operation owns the snapshot and copies of `fn` and `how`.
 /// @threads  May be called on any thread. Any number of operations may be in flight at a time.
 template<class Fn, class Token = boost::asio::use_awaitable_t<>>
   requires(!restorable_model<Fn>)

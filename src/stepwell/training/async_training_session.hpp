@@ -22,8 +22,8 @@ private:
   async_options how_;
 };
 
-/// Tag for an asynchronous session, which `async_start` starts: `monitored_training_session(defer_start, model, options, hooks...)`.
-/// `defer_start(async_options().steps_on(executor))` also sets the executor on which steps run.
+/// Tag that selects an asynchronous session: `monitored_training_session(defer_start, model, options, hooks...)`. Such a session is started
+/// by its function `async_start`. `defer_start(async_options().steps_on(executor))` also sets the executor on which steps run.
 struct defer_start_t {
   [[nodiscard]] deferred_start operator()(async_options how) const { return deferred_start(std::move(how)); }
   explicit(false) operator deferred_start() const { return deferred_start(async_options()); }
@@ -31,16 +31,16 @@ struct defer_start_t {
 inline constexpr defer_start_t defer_start{};
 
 /// Returns an asynchronous session with the same default hooks and options as the session of `monitored_training_session(model, options,
-/// hooks...)`. Not this function but `async_start` finds and restores a checkpoint, and calls `begin` of the hooks. All waits of the
-/// session are asynchronous: they suspend the awaiting coroutine. Store the options in a named variable, as in the example: g++ 12 has a
-/// bug that destroys an aggregate twice if the aggregate is created inside an awaited expression.
+/// hooks...)`. All waits of the session are asynchronous: they suspend the awaiting coroutine. Store the options in a named variable, as in
+/// the example: g++ 12 has a bug that destroys an aggregate twice if the aggregate is created inside an awaited expression.
 ///
 ///     training_options options{.checkpoint_dir = "run"};
 ///     auto session = monitored_training_session(defer_start, model, options);
 ///     co_await session.async_start();
 ///
-/// This function does not access the file system. `async_start` creates and locks the directory and reads its content, on a thread of
-/// stepwell. If another session or process holds the lock, `async_start` fails with a `failed_precondition_error` that names the process.
+/// This function does not access the file system and calls no hooks. `async_start` locks the directory, restores a checkpoint and calls
+/// `begin` of the hooks, on a thread of stepwell. If the directory does not exist, `async_start` creates it. If another session or process
+/// holds the lock, `async_start` fails with a `failed_precondition_error` that names the process.
 /// @errors   `invalid_argument_error` for invalid options and names.
 /// @lifetime `model` must outlive the session.
 template<class Model, class... Given>

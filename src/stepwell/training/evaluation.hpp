@@ -55,10 +55,10 @@ struct repeated_evaluation_options {
   std::optional<seconds_value> timeout = std::nullopt;                   ///< Maximum wait for each new checkpoint. Empty: no limit.
   std::function<bool()> timeout_fn = nullptr;                            ///< See `checkpoints_iterator_options`.
   seconds_value seconds_to_sleep = 1;                                    ///< Interval between two polls of the directory.
-  /// Token whose stop means that no more checkpoints will be written, for example because the training has ended. After the stop, the
-  /// current evaluation is finished, and the directory is polled once more. If this poll finds a new checkpoint, it is evaluated. Then the
-  /// range ends. In contrast, `evaluation.stop_token` ends the current evaluation after its current step, and ends a wait for a checkpoint
-  /// at once. The range then ends without a further poll.
+  /// Token for which a stop is requested when no more checkpoints will be written, for example because the training has ended. After the
+  /// stop, the current evaluation is finished, and the directory is polled once more. If this poll finds a new checkpoint, it is evaluated.
+  /// Then the range ends. In contrast, `evaluation.stop_token` ends the current evaluation after its current step, and ends a wait for a
+  /// checkpoint at once. The range then ends without a further poll.
   std::stop_token stop_token = {};
   bool all_listed = false;  ///< If true, evaluates every listed checkpoint, oldest first; see `checkpoints_iterator_options`.
 };

@@ -62,12 +62,12 @@ struct summary_list {
   std::tuple<Ops...> ops;
 };
 
-/// Returns a list of the summaries that a training session writes to its event file in each period of summaries. Pass the list to
-/// `monitored_training_session`, in any position among the hooks: `summaries(summary::scalar("loss", &result::loss),
-/// summary::histogram("w", &model::w))`. The projection of a summary op selects the value, like a fetch: it is a member of the result or of
-/// the model, or a callable that takes the result, the model, or both. Instead of an op, a function can write the summaries of a step, in a
-/// session over a model: `[](summary::writer& out, const result& r, const model& m, std::int64_t step) {...}`. The session needs a
-/// directory for event files.
+/// Returns a list of the summaries that a training session writes to its event file whenever summaries are due (see
+/// `training_options::save_summaries_steps`). Pass the list to `monitored_training_session`, in any position among the hooks:
+/// `summaries(summary::scalar("loss", &result::loss), summary::histogram("w", &model::w))`. The projection of a summary op selects the
+/// value, like a fetch: it is a member of the result or of the model, or a callable that takes the result, the model, or both. Instead of
+/// an op, a function can write the summaries of a step, in a session over a model: `[](summary::writer& out, const result& r, const model&
+/// m, std::int64_t step) {...}`. The session needs a directory for event files.
 template<class... Ops>
 [[nodiscard]] summary_list<detail::summary_op_of<Ops>...> summaries(Ops... ops) {
   static_assert(sizeof...(Ops) > 0,
@@ -178,7 +178,8 @@ struct scaffold_summary {
 ///   option.
 void complete(training_options& options, const std::optional<saver_options>& of_scaffold, bool has_summaries);
 
-// Return a default hook, made from complete options. Without a directory, or if the period is off, the hook does nothing.
+// Return a default hook. `options` must have been completed by `complete`. If there is no directory, or if the period is off, the hook does
+// nothing.
 [[nodiscard]] step_counter_hook default_counter_hook(const training_options& options);
 /// Returns the part of the default summary hook that is independent of its summary ops. Returns null if the hook is off.
 [[nodiscard]] std::shared_ptr<summary_work> default_summary_work(const training_options& options);
