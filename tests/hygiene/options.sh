@@ -77,8 +77,9 @@ tables() {
 first=src/stepwell/session/training_options.hpp  # the options that every program uses
 declare -a headers=()
 [ ! -f "$first" ] || headers+=("$first")
-for folder in training hooks data checkpoint summary session creation threads protocol base schedules kernel tensorflow; do
-  while IFS= read -r header; do [ "$header" = "$first" ] || headers+=("$header"); done < <(files "src/stepwell/$folder" -- .hpp)
+# The options of the HTTP server, which is a part of the board, are left out: they have the same name as those of a server of TensorFlow.
+for folder in training hooks data checkpoint summary session creation threads protocol base schedules kernel group board tensorflow; do
+  while IFS= read -r header; do [ "$header" = "$first" ] || headers+=("$header"); done < <(files "src/stepwell/$folder" -- .hpp | grep -v '/http_server\.hpp$' || true)
 done
 [ ${#headers[@]} = 0 ] || made=$(tables "${headers[@]}")
 if [ "${2:-}" = --write ]; then
