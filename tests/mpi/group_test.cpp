@@ -66,7 +66,7 @@ TEMPLATE_TEST_CASE("A sum adds each element over all ranks", "[mpi]", float, dou
 TEST_CASE("All ranks get the same bits from a sum", "[mpi]") {
   std::mt19937 random(static_cast<unsigned>(all().rank()) + 1);
   std::uniform_real_distribution<double> exponent(-20, 20);
-  for (const std::size_t length : {1, 2, 3, 5, 17, 100, 1000, 1023, 2500, 5000, 20'000, 65'537, 300'000, 1'000'000}) {
+  for (const std::size_t length : {1U, 2U, 3U, 5U, 17U, 100U, 1000U, 1023U, 2500U, 5000U, 20'000U, 65'537U, 300'000U, 1'000'000U}) {
     std::vector<float> floats(length);
     std::vector<double> doubles(length);
     for (std::size_t i = 0; i < length; ++i) {

@@ -181,7 +181,7 @@ TEST_CASE("record_files reads files compressed with gzip and zlib, and continues
   for (const int format : {MAX_WBITS, MAX_WBITS + 16}) {
     write_file_text(files.directory / "a", compressed(first, format));
     write_file_text(files.directory / "c", compressed(last.substr(0, 20), format) + compressed(last.substr(20), format));
-    for (const std::size_t read_size : {1, 7, 1 << 18}) {
+    for (const std::size_t read_size : {1U, 7U, 1U << 18U}) {
       auto options = files.options();
       options.read_size = read_size;
       options.epochs = 2;
@@ -191,7 +191,7 @@ TEST_CASE("record_files reads files compressed with gzip and zlib, and continues
       for (; whole.peek() != nullptr; whole.advance()) { expected.emplace_back(whole.position(), text_of(*whole.peek())); }
       REQUIRE(expected.size() == 8);
       data::record_files jumping(options);
-      for (const std::size_t i : {7, 3, 0, 5, 1, 6, 2, 4, 4}) {
+      for (const std::size_t i : {7U, 3U, 0U, 5U, 1U, 6U, 2U, 4U, 4U}) {
         jumping.seek(expected[i].first);
         CHECK(text_of(*jumping.peek()) == expected[i].second);
       }

@@ -68,8 +68,8 @@ bool stops_at(Hook hook, float value) {
 
 template<>
 struct stepwell::tensor_adapter<plain_tensor> {
-  static constexpr bool is_writable = true;
-  static constexpr bool is_borrowed = false;
+  [[maybe_unused]] static constexpr bool is_writable = true;
+  [[maybe_unused]] static constexpr bool is_borrowed = false;
 
   static tensor_view view(const plain_tensor& value) {
     ++*value.views;

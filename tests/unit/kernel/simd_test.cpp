@@ -74,7 +74,7 @@ void for_all_arrays(Check check) {
       for (std::size_t offset = 0; offset < 64 / sizeof(T); ++offset) { check(std::span<const T>(values).subspan(offset, size)); }
     };
     for (std::size_t size = 0; size <= 100; ++size) { at_every_alignment(size); }
-    for (const std::size_t size : {511, 512, 513, 1024, 4900}) { at_every_alignment(size); }
+    for (const std::size_t size : {511U, 512U, 513U, 1024U, 4900U}) { at_every_alignment(size); }
   }
 }
 
@@ -110,7 +110,7 @@ std::uint64_t lane_sum(std::span<const T> values, double (*term)(double)) {
     const auto value = static_cast<double>(values[i]);
     lanes[i % 16] += std::isfinite(value) ? term(value) : 0;
   }
-  for (const std::size_t half : {8, 4, 2, 1}) {
+  for (const std::size_t half : {8U, 4U, 2U, 1U}) {
     for (std::size_t i = 0; i < half; ++i) { lanes[i] += lanes[i + half]; }
   }
   return std::bit_cast<std::uint64_t>(lanes[0]);
@@ -141,7 +141,7 @@ TEST_CASE("every architecture gives the same bits", "[kernel][simd]") {
         // Without `all_bits`, numbers from -2 to 2, which come from integers: distributions of the standard library may differ.
         value = all_bits ? std::bit_cast<number>(bits) : static_cast<number>(static_cast<std::int32_t>(random())) / (1 << 30);
       }
-      for (const std::size_t size : {1, 7, 31, 100, 1000}) {
+      for (const std::size_t size : {1U, 7U, 31U, 100U, 1000U}) {
         const auto results = all_results(set, std::span<const number>(values).first(size));
         sum = kernel::crc32c(std::as_bytes(std::span(results)), sum);
       }

@@ -101,7 +101,7 @@ TEST_CASE("to_doubles converts arrays of every real type as number_at does, at a
   for (std::size_t i = 0; i < bytes.size(); ++i) { bytes[i] = static_cast<std::byte>(i * 2654435761U >> 7); }
   for (const auto type :
        {boolean, int8, qint8, uint8, int16, uint16, int32, uint32, int64, uint64, half, bfloat16, float8_e5m2, int4, float32, float64}) {
-    for (const std::size_t count : {0, 1, 511, 600}) {
+    for (const std::size_t count : {0U, 1U, 511U, 600U}) {
       const sw::elements_view values{type, std::span(bytes).subspan(1, count * sw::size_of(type))};
       std::vector<double> numbers(count);
       kernel::to_doubles(values, numbers);

@@ -29,8 +29,8 @@ TEST_CASE("a streaming copy equals its source for each alignment, and changes no
   constexpr std::byte untouched{0xA5};
   const auto source = noise(3 * block + 64);
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, block - 1, block, block + 1, block + 15, 2 * block, 3 * block - 17}) {
-    for (const std::size_t from : {0, 1, 15}) {
-      for (const std::size_t to : {0, 1, 8, 15, 16}) {
+    for (const std::size_t from : {0U, 1U, 15U}) {
+      for (const std::size_t to : {0U, 1U, 8U, 15U, 16U}) {
         CAPTURE(size, from, to);
         std::vector<std::byte> copy(size + 64, untouched);
         const auto original = std::span(source).subspan(from, size);

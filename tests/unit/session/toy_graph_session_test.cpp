@@ -19,6 +19,7 @@
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/protocol/any_hook.hpp>
+#include <stepwell/protocol/state_names.hpp>
 #include <stepwell/session/monitored_session.hpp>
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
 
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
