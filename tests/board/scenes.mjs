@@ -18,7 +18,7 @@ const last = 10_000;
 function learn(run, step, time, speed) {
   const progress = 1 - Math.exp((-step * speed) / 1500);
   run.curve('loss').add(step, time, 2.3 * (1 - progress) + 0.08 + 0.05 * noise() * (1.2 - progress));
-  run.curve('rate').add(step, time, 0.1 * speed * 0.5 * (1 + Math.cos((Math.PI * step) / last)));
+  run.curve('learning_rate').add(step, time, 0.1 * speed * 0.5 * (1 + Math.cos((Math.PI * step) / last)));
   run.curve('gradient/norm').add(step, time, 3 * (1 - progress) + 0.4 + 0.2 * noise());
   if (step % 50 === 0) {
     run.curve('validation/accuracy').add(step, time, 0.1 + 0.88 * progress + 0.006 * noise());
@@ -73,7 +73,7 @@ export function stateAt(run, step, start) {
     stopping_because: null,
     epoch: { number: 3, is_last_batch: false },
     restored_from: null,
-    watched: ['loss', 'rate', 'validation/accuracy'].map(curve),
+    watched: ['loss', 'learning_rate', 'validation/accuracy'].map(curve),
     stop_conditions: [
       { name: 'last step', text: `ends at step ${last.toLocaleString('en')}`, distance: last - step, unit: 'steps', fraction: step / last },
       {
@@ -246,7 +246,7 @@ export async function million(port) {
   const spike = run.curve('spike');
   for (let at = 1; at <= 1_000_000; ++at) spike.add(at, 1_700_000_000 + at / 1000, at === 654_321 ? 1000 : 1 + 0.01 * noise());
   run.curve('loss').add(1, 1_700_000_000, 1);
-  run.curve('rate').add(1, 1_700_000_000, 1);
+  run.curve('learning_rate').add(1, 1_700_000_000, 1);
   run.curve('validation/accuracy').add(1, 1_700_000_000, 1);
   mock.runs = [run];
   mock.info.live_run = 'million';

@@ -222,7 +222,8 @@ json tags_json(const std::string& run, const run_history& of, const live_state* 
   };
   for (const auto& [tag, curve] : of.curves()) {
     if (!is_in_files(tag)) { continue; }
-    live == nullptr ? add_curve(tag, curve) : add_curve(tag, live->with_later_points(tag, curve));
+    const auto longer = live != nullptr ? live->with_later_points(tag, curve) : std::nullopt;
+    add_curve(tag, longer ? *longer : curve);
   }
   if (live != nullptr) {
     live->each_curve([&](const std::string& tag, const curve& curve) {
@@ -446,10 +447,9 @@ public:
     const auto tag = given.need("tag");
     const auto& all = history(run).curves();
     const auto known = all.find(tag);
-    const auto live = run == live_run()
-                          ? std::optional(of_.options.live->with_later_points(tag, known != all.end() ? known->second : board::curve()))
-                          : std::nullopt;
-    const auto& of = live && !live->points().empty() ? *live : found_in(all, tag);
+    const auto longer =
+        run == live_run() ? of_.options.live->with_later_points(tag, known != all.end() ? known->second : board::curve()) : std::nullopt;
+    const auto& of = longer ? *longer : found_in(all, tag);
     const auto points = of.points_in(range);
     const auto buckets = reduce(points, given.count("buckets", usual_buckets, most_buckets));
     return {200, encode_buckets(buckets, points.size(), of.revision()), "application/octet-stream"};

@@ -98,16 +98,17 @@ void live_state::each_curve(const std::function<void(const std::string&, const c
   for (const auto& [name, of] : curves_) { use(name, of); }
 }
 
-curve live_state::with_later_points(const std::string& name, const curve& in_files) const {
+std::optional<curve> live_state::with_later_points(const std::string& name, const curve& in_files) const {
   std::vector<curve_point> later;
   {
     const std::lock_guard lock(mutex_);
     const auto found = curves_.find(name);
-    if (found == curves_.end()) { return in_files; }
+    if (found == curves_.end()) { return std::nullopt; }
     if (in_files.points().empty()) { return found->second; }
     const auto last = in_files.points().back().step;
     std::ranges::copy_if(found->second.points(), std::back_inserter(later), [&](const curve_point& point) { return point.step > last; });
   }
+  if (later.empty()) { return std::nullopt; }
   curve made = in_files;
   for (const auto& point : later) { made.add(point); }
   return made;

@@ -70,7 +70,7 @@ function sessionTiles(session) {
   const isCalm = state.look === 'good' || state.look === 'neutral';
   const isLost = board.connection.state === 'closed';
   const rate =
-    session.steps_per_second === null ? 'rate not known yet' : `${valueText(Number(session.steps_per_second.toPrecision(3)))} steps/s`;
+    session.steps_per_second === null ? 'speed not known yet' : `${valueText(Number(session.steps_per_second.toPrecision(3)))} steps/s`;
   const end = session.stop_conditions.find((one) => one.distance !== null) ?? session.stop_conditions[0];
   const age = checkpoints.newest ? board.now() - checkpoints.newest.time : null;
   const tiles = [
@@ -131,6 +131,17 @@ function directoryTiles() {
   ];
 }
 
+/**
+ * Returns the newest value of the run of the session, or of the best run if there is no session.
+ * @param {{run: string, last?: JsonNumber | null}[]} found
+ * @param {{run: string, last?: JsonNumber | null}} best
+ */
+function nowText(found, best) {
+  const live = found.find((one) => one.run === board.info?.live_run);
+  if (!live || found.length === 1) return `now ${valueText((live ?? best).last)}`;
+  return `now ${valueText(live.last)} in ${shorten(live.run, 40)}`;
+}
+
 /** Tiles for the pinned curves; without those, for the first accuracy and the first loss. */
 function bestTiles() {
   const runs = board.shownRuns();
@@ -151,7 +162,7 @@ function bestTiles() {
       return typeof value === 'number' ? [{ run, value, step, last: points.at(-1)?.value ?? known.last }] : [];
     });
     const best = found.sort((a, b) => (isHigh ? b.value - a.value : a.value - b.value))[0];
-    const more = best ? [atStep(best.step), runs.length > 1 ? `in ${shorten(best.run, 40)}` : '', `now ${valueText(best.last)}`] : [];
+    const more = best ? [atStep(best.step), runs.length > 1 ? `in ${shorten(best.run, 40)}` : '', nowText(found, best)] : [];
     return tile(`${isHigh ? 'Highest' : 'Lowest'} ${shorten(tag, 60)}`, best ? valueText(best.value) : '–', [
       more.filter((one) => one).join(' · '),
     ]);
@@ -425,7 +436,9 @@ const panels = {
           'backlog',
           backlog && backlog.writing_bytes + backlog.waiting_bytes > 0
             ? `writing ${bytesText(backlog.writing_bytes)} for ${durationText(backlog.writing_seconds)}, ${bytesText(backlog.waiting_bytes)} waiting`
-            : 'none: all saves are durable',
+            : state.saves > 0
+              ? 'none: all saves are durable'
+              : 'none',
         ]);
         const problems = [
           state.saves_failed > 0 && `${countText(state.saves_failed)} failed`,
@@ -465,7 +478,7 @@ const panels = {
   showEnd(session) {
     const rate = session.steps_per_second;
     const facts = [
-      ['rate', rate === null ? 'not known yet' : `${valueText(Number(rate.toPrecision(3)))} steps/s`],
+      ['speed', rate === null ? 'not known yet' : `${valueText(Number(rate.toPrecision(3)))} steps/s`],
       ['started', `${clockText(session.started)}, at step ${countText(session.first_step)}`],
       [
         'running for',
