@@ -7,9 +7,14 @@ import { join } from 'node:path';
 const axe = readFileSync(process.env.STEPWELL_AXE ?? 'build/board/node_modules/axe-core/axe.min.js', 'utf8');
 
 export const picture = (tab, name) => (process.env.STEPWELL_PICTURES ? tab.picture(join(process.env.STEPWELL_PICTURES, name)) : undefined);
-export const loaded = (tab) =>
-  tab.until(`[...curves.charts.values()].some((chart) => chart.plot && chart.drawn.some((one) => one.curve.count > 0))`);
 export const chartOf = (tag) => `curves.charts.get(${JSON.stringify(tag)})`;
+/** Waits until one chart has curves, or until the chart of `tag` has all of its curves. */
+export const loaded = (tab, tag) =>
+  tab.until(
+    tag === undefined
+      ? `[...curves.charts.values()].some((chart) => chart.plot && chart.drawn.some((one) => one.curve.count > 0))`
+      : `((chart) => chart?.plot && !chart.loading && chart.drawn.length > 0 && chart.drawn.every((one) => one.curve.count > 0))(${chartOf(tag)})`,
+  );
 export const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 /** Makes the page believe that its tab is hidden, or visible again. */

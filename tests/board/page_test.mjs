@@ -57,7 +57,7 @@ inScene('a reload and a late visitor show the whole history', 'training', async 
   mock.send('changed', { runs: ['mnist-3'] });
   await tab.call('Page.reload');
   await pause(300);
-  await loaded(tab);
+  await loaded(tab, 'loss');
   const history = await tab.evaluate(`(({ data, curve }) => [data.x[0], data.x.at(-1), curve.points])(${chartOf('loss')}.drawn[0])`);
   assert.ok(history[0] <= 13 && history[1] === 6300 && history[2] === 6300, String(history));
   assert.equal(await tab.evaluate('location.hash'), '', 'the token is not in the address');
@@ -246,7 +246,7 @@ inScene('runs are compared: a run that is switched off leaves the charts', 'trai
 });
 
 inScene('smoothing does not depend on the zoom, and is drawn over the raw band', 'training', async (tab) => {
-  await loaded(tab);
+  await loaded(tab, 'gradient/norm');
   const at = (steps) =>
     tab.evaluate(`(({ data }) => [${steps}].map((x) => data.line[nearest(data.x, x)]))(${chartOf('gradient/norm')}.drawn[0])`);
   await tab.evaluate('curves.setView({ smoothing: 100 })');
@@ -278,7 +278,7 @@ inScene('the axes are steps, time of day and time since the start; the scale is 
 });
 
 inScene('NaN is marked where it happened, and a recovery with its reason', 'training', async (tab) => {
-  await loaded(tab);
+  await loaded(tab, 'loss');
   assert.ok((await tab.evaluate(`${chartOf('loss')}.drawn[0].data.bad`)).some((x) => x >= 2994 && x <= 3006));
   await tab.evaluate('curves.setCursor(3000)');
   await tab.until(`${chartOf('loss')}.rows.innerText.includes('The loss was NaN')`);
@@ -286,7 +286,7 @@ inScene('NaN is marked where it happened, and a recovery with its reason', 'trai
 });
 
 inScene('charts are used with the keyboard, and say their values to screen readers', 'training', async (tab) => {
-  await loaded(tab);
+  await loaded(tab, 'loss');
   await tab.evaluate(`${chartOf('loss')}.area.focus()`);
   for (const key of ['Home', 'ArrowRight', '+']) await tab.key(key);
   await tab.until('curves.view.zoom !== null && curves.view.cursor !== null');
@@ -298,7 +298,7 @@ inScene('charts are used with the keyboard, and say their values to screen reade
 });
 
 inScene('the cursor stays at its step when a chart is drawn again, with other curves or another range', 'training', async (tab) => {
-  await loaded(tab);
+  await loaded(tab, 'loss');
   const chart = chartOf('loss');
   await tab.evaluate(`${chart}.area.focus()`);
   for (const key of ['Home', 'ArrowRight']) await tab.key(key);
