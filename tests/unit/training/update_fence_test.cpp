@@ -104,7 +104,10 @@ TEST_CASE("a step that changes a variable before its fence is found in the check
   held_pool background;
   fenced_model model;
   model.forward = [&](std::int64_t batch, sw::update_fence&) {
-    if (batch == 3) { model.weights[7] = 0; }
+    if (batch == 2) { background.stop(); }  // no thread may read the weights while they are changed
+    if (batch != 3) { return; }
+    model.weights[7] = 0;
+    background.go();
   };
   const auto run = [&](std::optional<bool> checks) {
     auto options = options_of(directory, background.pool);
@@ -122,7 +125,10 @@ TEST_CASE("by default, the first checkpoint that is copied during a step is chec
   fenced_model model;
   const auto [bad_batch, is_found] = GENERATE(std::pair(3, true), std::pair(5, false), std::pair(33, false), std::pair(35, true));
   model.forward = [&, bad_batch = bad_batch](std::int64_t batch, sw::update_fence&) {
-    if (batch == bad_batch) { model.weights[7] = 0; }
+    if (batch + 1 == bad_batch) { background.stop(); }  // no thread may read the weights while they are changed
+    if (batch != bad_batch) { return; }
+    model.weights[7] = 0;
+    background.go();
   };
   auto options = options_of(directory, background.pool);  // saves every second step
   options.check_update_fence = std::nullopt;
