@@ -631,7 +631,7 @@ private:
   }
 
   template<class Map>
-  [[nodiscard]] static const typename Map::mapped_type& found_in(const Map& all, const std::string& tag) {
+  [[nodiscard]] static const typename Map::mapped_type& found_in(const Map& all, std::string_view tag) {
     const auto found = all.find(tag);
     if (found == all.end()) { throw refused{404, "the run has no such tag of this kind"}; }
     return found->second;
