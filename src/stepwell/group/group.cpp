@@ -2,6 +2,7 @@
 #include "stepwell/group/group.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -28,8 +30,13 @@ constexpr std::uint64_t infinity_of(dtype type) noexcept {
   }
 }
 
+/// The two types of nearly all models are tested here, because a call of a kernel takes 1 % of the time of a small sum.
 bool starts_with_nan(dtype type, std::span<const std::byte> elements) {
-  return kernel::any_nan(elements_view{type, elements.first(size_of(type))});
+  switch (type) {
+    case dtype::float32: return std::isnan(detail::element_at<float>(elements, 0));
+    case dtype::float64: return std::isnan(detail::element_at<double>(elements, 0));
+    default: return kernel::any_nan(elements_view{type, elements.first(size_of(type))});
+  }
 }
 
 void write_nan(dtype type, std::span<std::byte> elements) noexcept {
