@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coroutine that yields values one by one, as an input range, like `std::generator` of C++23. There are two differences to
-// `std::generator`: iterators are copyable, as range-v3 requires, and the coroutine is resumed as late as possible.
+// A coroutine that yields values one by one, as an input range, like `std::generator` of C++23. The differences are: iterators are
+// copyable, as range-v3 requires; the coroutine is resumed as late as possible; `begin()` may be called several times; there is no
+// allocator and no `elements_of`.
 #pragma once
 
 #include <coroutine>

@@ -51,11 +51,13 @@ public:
   }
 
   /// Fills `variables` from the file. Checks everything before it writes anything. In the returned report, `unused` lists the arrays that
-  /// fill no variable. Logs a warning that names those of them whose names begin with `weight_names::prefix_in_file`.
+  /// fill no variable. If the names of some of these arrays begin with `weight_names::prefix_in_file`, logs a warning with these names. If
+  /// several `pairs` name one variable, the last of them is used. A pair takes precedence over an array that the other rules map.
   /// @errors `not_found_error` if there is no such file, if a pair names an array that the file lacks, or if the file lacks the array of a
   ///   variable and `allow_missing` is false. `invalid_argument_error` if a dtype or a shape differs, if a pair names a variable that does
-  ///   not exist, if the names of two arrays map to one variable, or if the file has another format than expected. `unimplemented_error` if
-  ///   an array cannot be read. The errors of `restore`, which list all variables.
+  ///   not exist, if the rules without `pairs` map two arrays to one variable, or if the file has another format than expected.
+  ///   `unimplemented_error` if an array cannot be read. The other errors of `restore`. An error about missing arrays, dtypes or shapes
+  ///   lists all variables that have such an error.
   restore_report apply(const variable_list& variables) const;
 
 private:

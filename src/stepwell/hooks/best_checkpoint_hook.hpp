@@ -26,9 +26,9 @@ struct best_checkpoint_options {
   int keep = 1;  ///< Number of checkpoints to keep: the best checkpoint, and those that were the best before it. At least 1.
   /// A value counts as better only if it is lower (or higher, see `mode`) than the best value so far by more than `min_delta`.
   double min_delta = 0;
-  /// The value is checked after each run in which the global step reaches or passes a multiple of this number. If a `std::optional` value
-  /// is empty in such a run, the next run with a value is checked. If the hook watches a metric of an evaluation, this option is not used:
-  /// each new value of the metric is checked.
+  /// The value is checked after each run in which the global step reaches a multiple of this number. If a run does several steps and passes
+  /// a multiple, the value is checked after that run or the next one. If a `std::optional` value is empty in such a run, the next run with
+  /// a value is checked. If the hook watches a metric of an evaluation, this option is not used: each new value of the metric is checked.
   std::int64_t every_n_steps = 1;
   /// The checkpoints are in the directory `directory/name`. Two such hooks in one session need different names.
   std::string name = std::string(default_best_name);
@@ -49,8 +49,8 @@ class best_checkpoints {
 public:
   static constexpr auto phase = hook_phase::average;  // called before the hook that saves the periodic checkpoints
 
-  /// Returns the best checkpoint that is saved or being saved, in this run or an earlier run. Empty if there is none, and before the
-  /// session exists.
+  /// Returns the best checkpoint that is saved or being saved, in this run or an earlier run. If the session's checkpoint records a better
+  /// state whose best checkpoint is lost, returns that state. Empty if there is none, and before the session exists.
   [[nodiscard]] std::optional<scored_checkpoint> best() const;
 
   void begin() noexcept;
@@ -64,7 +64,7 @@ protected:
   /// Opens the directory at the first call. Registers `work_` with the session.
   void start(const session_requests& session, std::int64_t step);
   [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
-  /// Records that a run was checked for a value.
+  /// Records that a run was checked for a value. For a metric of an evaluation, every run is recorded.
   void note_run() noexcept { has_run_ = true; }
   /// Compares `value`, the value of the state after `step`, with the best value so far. If it is better, requests a save of this state.
   void take(const session_requests& session, double value, std::int64_t step);
@@ -89,27 +89,29 @@ private:
 /// Saves a checkpoint when the watched number is better than the numbers of all best checkpoints saved before, including those of earlier
 /// runs in the same directory: `best_checkpoint_hook{{.mode = metric_mode::minimize, .keep = 2}, &result::validation_loss}`. The hook
 /// watches a number of the result or the model, or a metric of an evaluation (`evaluate_every`). A `std::optional` number counts only in
-/// the runs in which it has a value. NaN is never better. `best_checkpoint(directory)` finds the best checkpoint. Every function that
-/// restores or evaluates a checkpoint accepts its prefix.
+/// the runs in which it has a value. NaN is never better. `best_checkpoint(directory)` finds the best checkpoint, and returns its prefix,
+/// value and step. Every function that restores or evaluates a checkpoint accepts this prefix.
 ///
 /// By default, the checkpoints are in the directory `best` below the directory of the session. `keep` decides how many are kept. The
 /// watched number is part of the checkpoint. A periodic checkpoint of the session is committed only after all earlier best checkpoints are
 /// durable. So a run that is killed and resumed has the same best checkpoint as an uninterrupted run.
 ///
-/// If the save of a best state fails, its copy is kept, and saved again with the next periodic checkpoint, in a recovery, and at the close.
-/// Until it is durable, no periodic checkpoint is committed. The policy `on_save_error::warn` of the hook's saver permits these commits.
-/// The checkpoints of the session record the best state. If a resumed session does not find this state in the directory, the hook logs a
-/// warning and saves only better states. If there was no better state, the close fails.
+/// If the save of a best state fails, the hook keeps the copy of this state. It saves the copy again with the next periodic checkpoint, in
+/// a recovery, and at the close. Until the best state is durable, no periodic checkpoint is committed, unless the hook's saver has the
+/// policy `on_save_error::warn`. The checkpoints of the session record the value and the step of the best state. If a resumed session does
+/// not find the checkpoint of this state in the directory, the hook logs a warning and saves only better states. If there was no better
+/// state, the close fails.
 ///
 /// If a state should be saved while the previous best checkpoint is still being written, the session blocks until that checkpoint is
 /// written. If workers step the same model, they may do some steps between the run that has the value and the save. The checkpoint then has
 /// the state, and the global step, of the save.
-/// @errors When the session begins: `failed_precondition_error` if there is no directory. At the close, unless the session was interrupted:
-///         `failed_precondition_error` if at least one run was checked, all values were NaN or empty, and there is no best checkpoint of an
-///         earlier session; `data_loss_error` if the best state is lost. At every close: `unavailable_error` if the best state could not be
-///         saved.
-/// @cost Memory and time of one copy of the variables while a best checkpoint is saved. A second copy while a failed one is kept. One
-///   thread, which writes the best checkpoints.
+/// @errors When the session begins: `failed_precondition_error` if neither the options nor the session give a directory. At the close,
+///         unless the session was interrupted: `failed_precondition_error` if at least one run was checked, all values were NaN or empty,
+///         and there is no best checkpoint of an earlier session. For a metric of an evaluation, every run counts as checked, so the close
+///         also fails if no evaluation was made. `data_loss_error` if the best state is lost. At every close: `unavailable_error` if the
+///         best state could not be saved.
+/// @cost Memory and time of one copy of the variables while a best checkpoint is saved. Memory of a second copy while the state of a failed
+///   save is kept. One thread, which writes the best checkpoints.
 template<class Projection>
 class best_checkpoint_hook : public detail::best_checkpoints {
 public:

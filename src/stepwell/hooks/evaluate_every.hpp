@@ -67,9 +67,9 @@ private:
 /// Options of `evaluate_every`, of which only `every` is required.
 struct evaluate_every_options {
   /// The period. In steps: the model is evaluated after each run that reaches or passes a multiple of the number. In epochs: after the last
-  /// batch of an epoch, if the number of complete epochs is a multiple. As a time: after the first run that ends at least this time after
-  /// the previous evaluation was due (or after the session was created). The speed of the machine then decides which steps are evaluated,
-  /// so a resumed run may evaluate other steps than an uninterrupted one.
+  /// batch of an epoch, if the number of complete epochs is a multiple. As a time: when a run ends, and at least this time has passed since
+  /// the previous evaluation was due, or since the creation of the session. The speed of the machine then decides which steps are
+  /// evaluated, so a resumed run may evaluate other steps than an uninterrupted one.
   evaluation_period every;
   std::string name = "evaluation";  ///< Name of the hook's state in checkpoints, and the beginning of the hook's tags in event files.
   bool log = true;                  ///< Whether to log the values.
@@ -91,8 +91,8 @@ struct measured {
 /// Returns a metric of an evaluation. For each batch, `metric.update(projection(result))` is called, where `result` is the result of the
 /// evaluation function for this batch. If the projection returns a tuple or pair, its elements become the arguments of `update`. For
 /// example, for a mean weighted by the size of the batch, the projection returns `std::pair(mean, size)`. The projection may also return a
-/// `std::optional` of these types. If it is empty, the metric is not updated. Alternatively, a projection may take the metric and the
-/// result, and update the metric itself.
+/// `std::optional` of such a value. An empty optional does not update the metric. Alternatively, a projection may take the metric
+/// and the result, and update the metric itself.
 template<class Metric, class Projection>
   requires metrics::streaming_metric<Metric>
 [[nodiscard]] measured<Metric, Projection> measure(std::string name, Metric metric, Projection projection) {
@@ -123,9 +123,9 @@ inline constexpr bool ends_with_measure<First, Others...> = ends_with_measure<Ot
 template<class T>
 concept tuple_like = requires { std::tuple_size<T>::value; };
 
-/// Returns the argument of `Metric::update` for `value`. Converts the value to a double if `update` accepts a double, and one of these
-/// conditions holds: the value has an arithmetic type; or it is another number, an enumerator, or a tensor with one element, and `update`
-/// does not accept its type. Returns other values unchanged.
+/// Returns the argument of `Metric::update` for `value`. If `update` accepts a double, a value of an arithmetic type is converted to a
+/// double. Another number, an enumerator, or a tensor with one element is converted only if `update` does not accept its type. Returns all
+/// other values unchanged.
 template<class Metric, class T>
 decltype(auto) metric_argument(const T& value) {
   constexpr bool takes_double = requires(Metric& metric) { metric.update(double{}); };
@@ -247,8 +247,8 @@ protected:
   /// Returns true if an evaluation is due after the run that reached `step`. Begins the next period in this case.
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step);
   /// Calls `evaluate(stops)` to evaluate the current state in the training loop. The values take effect when `evaluate` has returned. If
-  /// `stops()` has returned true, because the process is about to end, there are no values. A session that resumes from this state evaluates
-  /// it.
+  /// the process is about to end and no time is left, `stops()` returns true, and the evaluation has no values. A session that resumes from
+  /// the current state then evaluates this state again.
   void evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate);
   /// Waits for the previous evaluation beside the training, and puts its values into effect. Then requests an evaluation of the current
   /// state beside the training.
@@ -275,10 +275,10 @@ struct beside_model {
 /// decisions. If the evaluation has not ended at that time, the training waits for it. The session also waits for a running evaluation
 /// before it saves a checkpoint, and when it is closed. A `best_checkpoint_hook` saves the state that was evaluated, not the current one.
 ///
-/// These waits are limited after a stop, in a close, and before the end of the process (see `session_requests::end_of_waits`). If an
-/// evaluation takes longer, it ends after its current batch, and a warning is logged. Its values are lost. In this case a close throws
-/// `deadline_exceeded_error`, unless the process is about to end. If the newest checkpoint contains the evaluated state, a resumed session
-/// evaluates this state again. The destructor of the session waits until the current batch is evaluated.
+/// After a stop, in a close, and before the end of the process, the session waits only until `session_requests::end_of_waits`. An
+/// evaluation that has not ended by then ends after its current batch. A warning is logged, the values are lost, and the close of the
+/// session throws `deadline_exceeded_error`, unless the process is about to end. If the newest checkpoint contains the evaluated state, a
+/// resumed session evaluates this state again. The destructor of the session waits until the current batch is evaluated.
 ///
 /// A session over a graph of TensorFlow does not compile with `beside`, because its state is not in a model object.
 /// @errors   `invalid_argument_error`, thrown by the creation of the session, if `other` is the model that the session trains.
@@ -288,8 +288,8 @@ template<class Model>
   return {&other};
 }
 
-/// The hook that `evaluate_every` returns. Copies share the state, so that `value` can be called before and after a copy was given to a
-/// session. Give copies of one hook to one session only.
+/// The hook that `evaluate_every` returns. A session gets a copy of the hook. All copies share the state, so you can still call `value` of
+/// your own copy. Give copies of one hook to one session only.
 template<class Place, class Batches, class Evaluate, class... Measures>
 class evaluation_hook : public detail::evaluations {
 public:
@@ -367,12 +367,13 @@ private:
 ///
 /// The values are logged, written as summaries, and passed to hooks that watch `value(name)`. If a hook of the same phase changes the
 /// model, pass that hook to the session before this one. The newest values are the state of this hook, and are part of the checkpoints.
-/// If the process is about to end (see `session_requests::end_of_waits`), an evaluation ends in time after one of its batches, with a
-/// warning. The run that continues from the checkpoint of this step evaluates the state again, before its first step.
+/// If the process is about to end and no time is left (see `session_requests::end_of_waits`), the evaluation ends after its current batch,
+/// and a warning is logged. The run that continues from the checkpoint of this step evaluates the state again, before its first step.
 /// @errors   `invalid_argument_error` that names an invalid option. Exceptions of `evaluate` are failures of the run. If `evaluate` runs
 ///   `beside` the training, its exception is thrown later, when the session waits for the evaluation.
 /// @lifetime An lvalue source must outlive the session.
-/// @cost     One division for each run. During an evaluation the session does no step, unless the evaluation runs `beside` the training.
+/// @cost     At most one division for each run. A period in epochs also calls `is_last_of_epoch` of the source. During an evaluation the
+///           session does no step, unless the evaluation runs `beside` the training.
 template<class Source, class Evaluate, class... Measures>
   requires(sizeof...(Measures) > 0 && (detail::is_measured<Measures> && ...) && !detail::is_measured<Evaluate>)
 [[nodiscard]] auto evaluate_every(evaluate_every_options options, Source&& source, Evaluate evaluate, Measures... measures) {

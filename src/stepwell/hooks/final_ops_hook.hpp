@@ -55,8 +55,8 @@ inline void warn_final_ops_read_input() {
 }  // namespace detail
 
 /// Calls each op with the model at a clean close and stores the results. An op is a member of the model or a callable that takes the model:
-/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. If the session is not a session over a model, an op
-/// is called with `subject()` of the raw session, or with the raw session itself if it has no `subject()`.
+/// `final_ops_hook{&model::accuracy, [](const model& m) { return norm(m.weights); }}`. A session over another kind of raw session calls an
+/// op with the result of the raw session's function `subject()`. If there is no such function, the op gets the raw session itself.
 /// @errors `close` throws the exception of an op. If the exception is an `out_of_range_error` or a `stop_iteration`, a warning is logged
 ///   first, because in an op these errors do not mean the end of the data.
 /// @see contract HOOK-FINAL-2

@@ -93,8 +93,8 @@ struct multi_step_stop_at_step_options {
 /// ```
 class multi_step_stop_at_step_hook {
 public:
-  /// @errors `invalid_argument_error` if neither `num_steps` nor `last_step` or both are given, if one of these numbers is negative, or if
-  ///         `steps_per_run` is not above zero.
+  /// @errors `invalid_argument_error` unless exactly one of `num_steps` and `last_step` is given. The same error if this number is
+  ///         negative, or if `steps_per_run` is not above zero.
   explicit multi_step_stop_at_step_hook(multi_step_stop_at_step_options options)
       : stop_({.num_steps = options.num_steps, .last_step = options.last_step}), most_(options.steps_per_run),
         next_(std::make_shared<std::int64_t>(options.steps_per_run)) {
@@ -127,7 +127,7 @@ private:
 
 /// Options of `stop_at_epoch_hook`. `last_epoch` is required.
 struct stop_at_epoch_options {
-  std::optional<std::int64_t> last_epoch = std::nullopt;  ///< Number of epochs, counted from the beginning of the data.
+  std::optional<std::int64_t> last_epoch = std::nullopt;  ///< Number of the last epoch; the first epoch of the data is number 1.
   std::string name = "stop_at_epoch";                     ///< Name of the hook's state in checkpoints.
 };
 
@@ -206,9 +206,8 @@ struct stop_after_n_evals_options {
 };
 
 /// Counts the runs of the session and requests a stop after `num_evals` runs. Unless `log_progress` is false, logs the progress as
-/// "Evaluation [3/10]". If `num_evals` is below 20, the hook logs after each run. If `num_evals` is 20 or more, the hook logs after each
-/// tenth part of the runs (`num_evals` / 10, rounded down), and after the last run. Without `num_evals`, the hook logs "Evaluation [3]"
-/// after each run.
+/// "Evaluation [3/10]". If `num_evals` is below 20, the hook logs after each run. If `num_evals` is 20 or more, the hook logs once every
+/// `num_evals` / 10 runs (rounded down), and after the last run. Without `num_evals`, the hook logs "Evaluation [3]" after each run.
 class stop_after_n_evals_hook {
 public:
   /// @errors `invalid_argument_error` if `num_evals` is negative.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Raw sessions (the parts of sessions that execute the steps) over a model: any type with `step(args...)` and `variables()`.
-// `model_session` trains the model, `evaluation_session` evaluates it.
+// Raw sessions over a model. A raw session is the part of a session that executes the steps. A model is any type with `step(args...)` and
+// `variables()`. `model_session` trains the model, `evaluation_session` evaluates it.
 #pragma once
 
 #include "stepwell/base/detail/function_ref.hpp"
@@ -179,8 +179,8 @@ concept fetchable_from = std::invocable<const Projection&, const Result&> || std
 
 }  // namespace detail
 
-/// Runs the steps of a model and counts them. Each call of the model's `step` that returns adds one, with or without hooks. A call that
-/// throws does not count. If the model has a function `std::int64_t& global_step()`, the model counts its steps itself.
+/// Runs the steps of a model and counts them. Each call of the model's `step` that returns is one step, with or without hooks. A call that
+/// throws is not counted. If the model has a function `std::int64_t& global_step()`, the model counts its steps itself.
 ///
 /// A master (`session_target::master`, "local:NAME") connects sessions of one process that train one model together: one chief, which makes
 /// the model ready, and workers. The master then counts the steps of all its sessions. `enter`, and the `run` without hooks, block until
@@ -238,7 +238,7 @@ public:
     return take_turn();
   }
 
-  /// Does one step. Feeds of a batch change a copy of the batch. Does not apply feeds to the model; `feed` does this before.
+  /// Does one step. Feeds of a batch change a copy of the batch. To apply feeds to the model, the caller calls `feed` before this function.
   /// @pre The object returned by `enter` is held.
   /// @errors Exceptions of the model's `step`.
   template<detail::order_like Order, class... Args>
@@ -316,7 +316,7 @@ public:
   /// access the variables only while you hold the result of `exclusive`.
   [[nodiscard]] variable_list variables() {
     const auto alone = is_shared() && !connection_->is_inside() ? exclusive() : master_scope();
-    if (is_shared() && connection_->is_chief_ready()) { steps_ = connection_->global_step(); }  // otherwise the chief may be restoring it
+    if (is_shared() && connection_->is_chief_ready()) { steps_ = connection_->global_step(); }  // not while the chief may restore `steps_`
     auto all = model_->variables();
     if constexpr (owns_global_step<Model>) {
       all.push_back(variable_ref(std::string(global_step_name), model_->global_step()).early());
@@ -405,7 +405,7 @@ private:
     if constexpr (owns_global_step<Model> || has_concurrent_steps<Model>) {
       return global_step();
     } else {
-      return *live_step_;  // only the session that is inside writes it
+      return *live_step_;  // only the session that holds the result of `enter` writes it
     }
   }
   std::int64_t count_step() noexcept {
@@ -424,7 +424,7 @@ private:
   void look_at_step() noexcept { live_step_ = is_shared() ? &connection_->shared_step() : &steps_; }
 
   Model* model_;
-  std::int64_t steps_ = 0;  // with a master, which counts the steps: a copy, to which `variables` refers
+  std::int64_t steps_ = 0;  // the step counter; with a master, a copy of the master's counter, for `variables`
   std::int64_t* live_step_ = nullptr;
   session_config config_;
   std::unique_ptr<master_connection> connection_;
@@ -452,7 +452,7 @@ public:
   }
   [[nodiscard]] std::int64_t global_step() const noexcept { return global_step_; }
 
-  // The other members are those of `model_session`.
+  // The members below call the members of `model_session` with the same names.
   template<class Requests>
   [[nodiscard]] auto feed(const Requests& requests) {
     return steps_.feed(requests);

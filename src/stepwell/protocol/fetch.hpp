@@ -79,8 +79,8 @@ struct fetch_list {
 
 /// Returns a request for the values of the given fetches. In a model session, a fetch is a member of the step's result or of the model
 /// (`&result::loss`, `&model::weights`), or a callable that takes the result, the model, or both. Its value is the member, or the return
-/// value of the callable. A hook gets a member by reference, and the return value of a callable as the callable returns it, by reference or
-/// by value. The caller of `run` gets copies.
+/// value of the callable. A hook gets a reference to the member, or exactly the return value of the callable, which may be a reference. The
+/// caller of `run` gets copies.
 template<class... Projections>
 [[nodiscard]] constexpr fetch_pack<std::decay_t<Projections>...> fetch(Projections&&... projections) {
   return fetch_pack<std::decay_t<Projections>...>(std::tuple<std::decay_t<Projections>...>(std::forward<Projections>(projections)...));
@@ -112,8 +112,9 @@ struct run_info {
   const run_metadata* metadata = nullptr;
 };
 
-/// The values that one hook fetched, the argument of its `after_run`. Each call of `get`, `value` or `operator[]` reads the value from the
-/// outcome of the run: a member by reference, a callable by a call. There are no values if the hook requested none in this run.
+/// The values that one hook fetched, the argument of its `after_run`. Each call of `get`, `value` or `operator[]` reads the value again: it
+/// returns a reference to a member of the step's result or of the model, or calls the callable. There are no values if the hook requested
+/// none in this run.
 /// @lifetime Valid during `after_run`.
 template<class Raw, class Outcome, class Pack>
 class run_values;
@@ -124,7 +125,8 @@ namespace detail {
 template<class Raw, class Outcome, class Pack>
 class run_values_base {
 public:
-  /// Creates the values of `pack`, the fetches of the hook. `pack` is null if the hook requested no values in this run.
+  /// Creates the values of `pack`, the fetches of the hook. `pack` is null if the hook requested no values in this run. If `how` is
+  /// omitted, do not call `options` and `metadata`.
   constexpr run_values_base(const Raw& raw, const Outcome& outcome, const Pack* pack, const run_info& how = {}) noexcept
       : raw_(raw), outcome_(outcome), pack_(pack), how_(how) {}
 

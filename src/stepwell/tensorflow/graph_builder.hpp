@@ -25,8 +25,8 @@ struct operation_description;
 class call_status;
 }  // namespace detail
 
-/// Describes one operation, and then adds it to a graph: `build.add("MatMul", "logits").input(a).input(b).attr("transpose_b", true)`. The
-/// operation is added when `build` is called, or when the operation_builder is converted to an `output` or an `operation`.
+/// Describes one operation, and then adds it to a graph: `builder.add("MatMul", "logits").input(a).input(b).attr("transpose_b", true)`,
+/// where `builder` is a `graph_builder`. The operation is added by a call of `build()`, or by a conversion to an `output` or `operation`.
 ///
 /// TensorFlow checks the operation when it is added. The types and attributes of operations are in TensorFlow's documentation
 /// (`tf.raw_ops`).
@@ -36,7 +36,8 @@ public:
   operation_builder(std::shared_ptr<detail::graph_state> graph, const std::string& type, std::string name);
   operation_builder(operation_builder&&) noexcept = default;
   operation_builder& operator=(operation_builder&&) = delete;
-  /// If the operation was not added, discards it. The graph cannot be used afterwards.
+  /// If the operation was not added, adds it now and ignores errors, because TensorFlow has no function that discards a description. This
+  /// case is a mistake of the program: do not use the graph afterwards.
   ~operation_builder();
 
   operation_builder& input(const tensorflow::output& from);
@@ -120,7 +121,8 @@ public:
   /// Adds a variable with its initial value. If `device` is not empty, the variable is on this device. The session initialises, saves and
   /// restores the variable. All graphs that run on the same TensorFlow server share variables of the same name.
   graph_variable variable(const std::string& name, const tensor& initial, const std::string& device = {});
-  /// Adds operations that compute the gradients of the sum of `of` with respect to each of `by`. Returns one gradient for each of `by`.
+  /// Adds operations that compute gradients: the derivatives of the sum of all outputs in `of`. Returns one gradient for each output in
+  /// `by`, the derivative with respect to this output.
   /// @errors The error of TensorFlow with its text, for example if TensorFlow has no C++ gradient for an operation.
   std::vector<output> gradients(const std::vector<output>& of, const std::vector<output>& by);
   /// Adds the name of an operation to a collection that a session reads, such as "train_op".

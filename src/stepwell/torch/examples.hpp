@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A dataset of LibTorch as a dataset of stepwell, which has an order that can be continued.
+// Makes a dataset of LibTorch usable as a dataset of stepwell. A resumed run then continues at the right example of the shuffled order.
 #pragma once
 
 #include "stepwell/base/error.hpp"
@@ -17,15 +17,17 @@
 
 namespace stepwell::libtorch {
 
-/// The examples of a dataset of LibTorch, with its transforms and its collation. Its own sampler and data loader are not used:
+/// The examples of a dataset of LibTorch, with the transforms and the collation of the dataset. LibTorch's samplers and data
+/// loader are not used:
 ///
 ///     auto numbers = torch::data::datasets::MNIST("data").map(torch::data::transforms::Stack<>());
 ///     auto batches = sw::data::shuffled_batches(sw::libtorch::examples(std::move(numbers)), {.batch_size = 64});
 ///     for (const auto& step : session.steps(batches)) {}
 ///
-/// `data::prefetch` over such a source makes the batches in advance, on another thread. A transform that draws random numbers from
-/// LibTorch's default generator gives other batches in a resumed run; draw them in the step, or from the index of the example.
-/// @threads A dataset is used by one thread at a time.
+/// `data::prefetch` over such a source makes the batches in advance, on another thread. If a transform draws random numbers from LibTorch's
+/// default generator, a resumed run gets other batches than an uninterrupted one. To avoid this, draw the random numbers in the step, or
+/// compute them from the index of the example.
+/// @threads One thread at a time.
 template<class Dataset>
 class examples {
 public:
