@@ -44,7 +44,7 @@ name_by_name map_arrays(const weight_names& names, const checkpoint_reader& sour
   name_by_name arrays;
   for (const auto& [theirs, ours] : names.pairs) {
     if (!source.contains(theirs)) { throw not_found_error(fmt::format("the file has no array \"{}\"", theirs), source.prefix()); }
-    arrays.insert_or_assign(ours, theirs);
+    arrays.emplace(ours, theirs);
   }
   const auto is_paired = [&](std::string_view array) {
     return std::ranges::find(names.pairs, array, &checkpoint_name_map::value_type::first) != names.pairs.end();
@@ -115,6 +115,11 @@ init_from_weights::init_from_weights(const std::string& file, weight_names names
   for (const auto& [theirs, ours] : names_.pairs) {
     if (theirs.empty() || ours.empty()) { throw invalid_argument_error("init_from_weights: a name of a pair is empty"); }
     if (is_session_name(ours)) { throw invalid_argument_error(fmt::format("init_from_weights: \"{}\" is reserved for the session", ours)); }
+    const auto first = std::ranges::find(names_.pairs, ours, &checkpoint_name_map::value_type::second);
+    if (first->first != theirs) {
+      throw invalid_argument_error(
+          fmt::format("init_from_weights: the arrays \"{}\" and \"{}\" are both paired with the variable \"{}\"", first->first, theirs, ours));
+    }
   }
 }
 

@@ -39,7 +39,8 @@ class init_from_weights {
 public:
   /// Stores the arguments and does not open the file. Each call of this object opens the file. If `expected` is empty, the file may have
   /// any format that `checkpoint_reader` reads. Otherwise it must have the format `expected`.
-  /// @errors `invalid_argument_error` if `names.pairs` contains an empty name, or a name that is reserved for the session.
+  /// @errors `invalid_argument_error` if `names.pairs` contains an empty name, a name that is reserved for the session, or two arrays for the
+  ///   same variable.
   explicit init_from_weights(const std::string& file, weight_names names = {}, init_from_checkpoint_options options = {},
                              std::optional<checkpoint_format> expected = std::nullopt);
 
@@ -51,8 +52,8 @@ public:
   }
 
   /// Fills `variables` from the file. Checks everything before it writes anything. In the returned report, `unused` lists the arrays that
-  /// fill no variable. If the names of some of these arrays begin with `weight_names::prefix_in_file`, logs a warning with these names. If
-  /// several `pairs` name one variable, the last of them is used. A pair takes precedence over an array that the other rules map.
+  /// fill no variable. If the names of some of these arrays begin with `weight_names::prefix_in_file`, logs a warning with these names. A
+  /// pair takes precedence over an array that the other rules map.
   /// @errors `not_found_error` if there is no such file, if a pair names an array that the file lacks, or if the file lacks the array of a
   ///   variable and `allow_missing` is false. `invalid_argument_error` if a dtype or a shape differs, if a pair names a variable that does
   ///   not exist, if the rules without `pairs` map two arrays to one variable, or if the file has another format than expected.

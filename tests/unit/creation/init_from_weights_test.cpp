@@ -111,6 +111,8 @@ TEST_CASE("names that cannot be meant are refused", "[creation][warm_start]") {
   CHECK_THROWS_AS(with_pair("step", std::string(sw::reserved_prefix) + "x"), sw::invalid_argument_error);
   CHECK_THROWS_AS(with_pair("stop", "top").apply(rig.backbone()), sw::not_found_error);
   CHECK_THROWS_AS(with_pair("step", "bottom").apply(rig.backbone()), sw::invalid_argument_error);
+  CHECK_THROWS_AS(rig.from({.pairs = {{"step", "top"}, {"module.head", "top"}}}), sw::invalid_argument_error);
+  CHECK_NOTHROW(rig.from({.pairs = {{"step", "top"}, {"step", "top"}}}));
 }
 
 TEST_CASE("the session's own variables are never set from weights", "[creation][warm_start]") {
