@@ -54,11 +54,12 @@ struct checkpoint_saver_options {
   /// Periods between checkpoints.
   setting<seconds_value> save_secs = {};
   setting<std::int64_t> save_steps = {};
-  /// Share of the training time that saving may cost, for example 0.02. The hook measures the cost of each save: the time for which the
-  /// save stops training, and the time by which the save slows the following steps until the save has ended. Time between steps counts as
-  /// part of the steps. From the mean cost, the hook chooses the interval to the next save within the bounds `save_interval`, and logs this
-  /// interval. The interval is never longer than `save_interval.max_interval`, even if saving then costs more than this share. The hook
-  /// begins no save before its previous save has ended. A process that resumes the training measures the cost again, and begins with
+  /// Share of the training time that saving may cost, for example 0.02. The hook measures the two parts of the cost of each save. The first
+  /// part is the time for which the save stops training. The second part is the extra time of the steps until the save has ended: their time,
+  /// with all time between them, minus the time of as many steps without a save. From the mean cost, the hook chooses the interval to the
+  /// next save within the bounds `save_interval`. The hook logs the interval if it has changed by more than a fifth, at most once in 10 s.
+  /// The interval is never longer than `save_interval.max_interval`, even if saving then costs more than this share. The hook begins no save
+  /// before its previous save has ended. A process that resumes the training measures the cost again, and begins with
   /// `save_interval.min_interval`. After a recovery, the hook uses the earlier measurements.
   setting<double> save_overhead = {};
   interval_bounds save_interval = {};  ///< Bounds of the interval that `save_overhead` chooses.
@@ -76,11 +77,11 @@ struct checkpoint_saver_options {
 /// while earlier saves are in flight, its state is copied at once if all copies fit into `saver.max_staged_bytes`. Otherwise, the step
 /// waits until an earlier save has ended. The other policies of `saver.when_busy` avoid this wait, but the speed of the disk then decides
 /// which steps are saved. If a write fails, the saver's `on_error` policy applies. With the policies `stop` and `retry`, the session throws
-/// the failure between two steps or in `close`. A wait for the disk is not limited while the training goes on. When a stop is requested, it
-/// is limited to `stop_grace_period_secs` of the session, and to the time that is left to the process.
-/// @cost Memory: one copy of the variables for each save in flight, together at most `saver.max_staged_bytes`, or one copy of any size. The
-///       memory is kept between saves that are less than a minute apart. Time: one relaxed load and one comparison for each run; no clock
-///       is read. With `save_overhead`, each run during a save also calls `saver::busy`.
+/// the failure between two steps or in `close`. While the training goes on, a wait for the disk has no limit. After a stop request, the wait
+/// ends within the session's `stop_grace_period_secs` and, after a signal, within its `preemption_grace`.
+/// @cost Memory: one copy of the variables for each save in flight. Several copies have at most `saver.max_staged_bytes` together; a single
+///       copy may have any size. The memory is kept between saves that are less than a minute apart. Time: one relaxed load and one
+///       comparison for each run; no clock is read. With `save_overhead`, each run during a save also calls `saver::busy`.
 class checkpoint_saver_hook {
 public:
   static constexpr auto phase = hook_phase::persist;

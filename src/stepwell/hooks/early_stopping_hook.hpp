@@ -39,7 +39,7 @@ struct early_stopping_options {
   std::optional<double> generalization_loss = std::nullopt;
   /// The value is checked after each run in which the global step reaches a multiple of this number. If a run does several steps and passes
   /// a multiple, the value is checked after that run or the next one. If a `std::optional` value is empty in such a run, the next run with
-  /// a value is checked. Not used for the metric of an evaluation: each new result is checked.
+  /// a value is checked. If the hook watches a metric of an evaluation, it checks each new result, and this option has no effect.
   std::int64_t every_n_steps = 1;
   /// If true, the close of the session restores the variables of the model from the best checkpoint, even if this hook did not stop the
   /// training. The session must also have a `best_checkpoint_hook`, which saves the best checkpoint. If the directory of best checkpoints
@@ -113,9 +113,9 @@ private:
 
   std::string what_;
   early_stopping_options options_;
-  std::string loss_name_;  // of the stop condition
+  std::string loss_name_;  // name of the stop condition for the generalization loss
   std::int64_t looked_at_ = 0;
-  bool is_checked_ = false;  // true if there is a directory of best checkpoints
+  bool is_checked_ = false;  // true after the first search for the directory of best checkpoints, whether it was found or not
 
   // The saved state.
   double best_ = 0;

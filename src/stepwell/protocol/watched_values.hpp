@@ -23,7 +23,7 @@ namespace stepwell {
 class watched_values {
 public:
   /// Returns the values that have been published since the last creation of the session, in the order in which their names were added. Also
-  /// requests newer values: hooks that fetch values only from time to time fetch them in the next run, too.
+  /// requests newer values: a hook that does not fetch its values in every run then fetches them in the next run.
   [[nodiscard]] std::vector<history_value> read() const;
   /// Returns the number of calls of `read`. @cost One relaxed load.
   [[nodiscard]] std::uint64_t reads() const noexcept { return reads_.load(std::memory_order_relaxed); }
@@ -33,7 +33,7 @@ public:
   /// Stores `values` under the names with the numbers `slots`. An empty value changes nothing.
   /// @pre The spans have the same size.
   void store(std::span<const std::size_t> slots, std::span<const std::optional<double>> values, std::int64_t step);
-  /// Drops all values. Called in a recovery, because it replaces the state to which the values belong. Names keep their numbers.
+  /// Drops all values. Names keep their numbers. Called in a recovery, because the values belong to the state that the recovery replaces.
   void clear();
 
 private:

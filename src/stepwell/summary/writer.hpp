@@ -61,7 +61,7 @@ struct image_view {
 /// value of a tag. Bytes of a tag that are not valid UTF-8 are replaced.
 ///
 /// @errors  A failed write ends the writer. The failure is passed to `on_failure` and thrown once, by the next `add_*`, `flush` or `close`,
-///          or by a call that is blocked on the full queue. After that, as after `close`, `add_*` drops its value with a warning.
+///          or by a call that is blocked on the full queue. Later calls of `add_*`, and calls after `close`, drop their values with a warning.
 /// @threads All functions may be called from any thread, except a thread of `writer_options::threads`.
 class writer {
 public:
@@ -117,8 +117,8 @@ public:
   /// Writes the final status of this run for the hyperparameter dashboard. Only the first call has an effect; further calls log a warning.
   void add_hparams_end(format::hparams_status how);
 
-  /// Writes a session event. The step of a START is the lowest step of the events that are written after it. If the directory contains an
-  /// earlier START, viewers drop the earlier events of this step and of later steps.
+  /// Writes a session event, such as START or CHECKPOINT. The `step` of a START must be the lowest step of all events that follow it. If the
+  /// directory already has a START, viewers drop all events before the new START that have this step or a greater step.
   void add_session_log(format::session_status status, std::int64_t step, std::string_view checkpoint_path = {},
                        std::string_view message = {});
 

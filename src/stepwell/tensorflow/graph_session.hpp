@@ -26,8 +26,8 @@
 
 namespace stepwell::tensorflow {
 
-/// Names of the operations that make a session ready and that do a step. If a name is empty, the operation in the graph's collection with
-/// the name of the member is used. If there is no such collection, the default of the member is used.
+/// Names of the operations that make a session ready and that do a step. If a member is empty, the operation is taken from the collection
+/// of the graph that is called like the member, for example `init_op`. If there is no such collection, the default of the member is used.
 struct graph_operations {
   /// Initialises the variables. Default: the initializers of the collections `variables` and `resources`.
   std::string init_op = {};
@@ -40,8 +40,8 @@ struct graph_operations {
   std::string local_init_op = {};
   /// Returns encoded summaries. Default: no summaries.
   std::string summary_op = {};
-  /// The operation of a run whose caller passes neither fetches nor targets. No default: without this operation, such a run fails. The
-  /// collection is used only if it has exactly one operation.
+  /// The operation that a run executes if its caller passes neither fetches nor targets. No default: without this operation, such a run
+  /// fails. The collection is used only if it has exactly one operation.
   std::string train_op = {};
 };
 
@@ -56,11 +56,13 @@ struct runtime_config {
   /// Time-out of each run and, with a master, of closing the session. If it is 0, the time-out is 60 s with a master; without a
   /// master, there is no time-out.
   std::int64_t operation_timeout_in_ms = 0;
-  /// With a master: the tasks whose servers the session uses, such as "/job:ps". A session is opened only if all of them answer. Empty: all
-  /// tasks of the cluster. Default: those that devices of the graph name, and that of the master, if the master is a server of this process.
+  /// With a master: the tasks whose servers the session uses, such as "/job:ps". A session is opened only if all of them answer. A list
+  /// without elements selects all tasks of the cluster. Default: if this process has started a server of the master's cluster, the task of
+  /// the master and the tasks in the device names of the graph; otherwise all tasks of the cluster.
   std::optional<std::vector<std::string>> device_filters = std::nullopt;
   /// Further settings: an encoded ConfigProto. The other members, and the numbers of threads in `session_config`, have priority over these
-  /// settings, except if they are 0 or false.
+  /// settings, except if they are 0 or false. The device filters of the ConfigProto replace the default of `device_filters`; if
+  /// `device_filters` is set, both apply.
   std::string config_proto = {};
 };
 
@@ -85,7 +87,7 @@ struct value_memory {
   std::unique_ptr<std::vector<tensor>> spare = {};  // null while a run uses it
 };
 
-/// The fetched values of a run. They are in memory of its plan, which gets the memory back.
+/// The fetched values of a run. Their memory belongs to the plan of the run. The destructor returns the memory to the plan.
 /// @lifetime The session must outlive the values.
 class fetched_values {
 public:
@@ -100,7 +102,7 @@ public:
     std::swap(from_, other.from_);
     return *this;
   }
-  /// Deletes the tensors of TensorFlow's library, except those that other tensors share.
+  /// Deletes the values in TensorFlow's library. A value that is shared with a copy of its `tensor` stays until the copy is destroyed.
   ~fetched_values() {
     if (all_ != nullptr) { give_back(); }
   }
@@ -234,7 +236,7 @@ private:
 
   std::shared_ptr<detail::session_core> core_;
   detail::graph_call* call_;  // of `core_`
-  // `uninitialized_local_variables` changes it, too: the variables of a worker are ready when its chief has initialised them.
+  // Mutable: `uninitialized_local_variables` and `read_global_step` read the step from the graph and store it here.
   mutable std::int64_t step_ = 0;
 };
 

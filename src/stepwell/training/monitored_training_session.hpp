@@ -64,10 +64,10 @@ struct summary_list {
 
 /// Returns a list of the summaries that a training session writes to its event file whenever summaries are due (see
 /// `training_options::save_summaries_steps`). Pass the list to `monitored_training_session`, in any position among the hooks:
-/// `summaries(summary::scalar("loss", &result::loss), summary::histogram("w", &model::w))`. The projection of a summary op selects the
-/// value, like a fetch: it is a member of the result or of the model, or a callable that takes the result, the model, or both. Instead of
-/// an op, a function can write the summaries of a step, in a session over a model: `[](summary::writer& out, const result& r, const model&
-/// m, std::int64_t step) {...}`. The session needs a directory for event files.
+/// `summaries(summary::scalar("loss", &result::loss), summary::histogram("w", &model::w))`. The second argument of `summary::scalar` and of
+/// the similar functions selects the value: a member of the result or of the model, or a callable that takes the result, the model, or both.
+/// If the session trains a model, not a graph of TensorFlow, an element of the list can also be a function that writes the summaries of a
+/// step: `[](summary::writer& out, const result& r, const model& m, std::int64_t step) {...}`. The session needs a directory for event files.
 template<class... Ops>
 [[nodiscard]] summary_list<detail::summary_op_of<Ops>...> summaries(Ops... ops) {
   static_assert(sizeof...(Ops) > 0,
@@ -153,7 +153,7 @@ auto flattened_hooks([[maybe_unused]] bool is_chief, Given&&... given) {
 }
 
 /// The summary op made from the scaffold's function `summary_op`, which may be null. If `is_alone` is true, there are no other summary ops:
-/// `write` then begins a timeline in the event file even if the function is null.
+/// `write` then calls `begin` even if the function is null. `begin` writes the START event of the session, and restarts the period.
 template<class Model>
 struct scaffold_summary {
   typename scaffold_traits<Model>::summary_op function;
@@ -172,8 +172,8 @@ struct scaffold_summary {
 
 // The functions below are defined in the library and not in this header. Otherwise, they would slow down the compilation of user programs.
 
-/// Checks `options` and completes them. Makes the directories absolute. Replaces `saver` by the saver options of the scaffold, if there are
-/// any. If `options.max_to_keep` is set, `saver` gets its value. If `saver` has no clock or no I/O pool, it gets that of the session.
+/// Checks `options` and completes them. Makes the directories absolute. If the scaffold has saver options, they replace `options.saver`.
+/// Then `options.saver` gets the value of `options.max_to_keep`, if this is set, and the session's clock and I/O pool, if it has none.
 /// @errors `invalid_argument_error` if one of the options that are checked here is invalid, even if it is not used. The message names the
 ///   option.
 void complete(training_options& options, const std::optional<saver_options>& of_scaffold, bool has_summaries);
@@ -263,11 +263,11 @@ constexpr bool can_be_trained() {
 
 }  // namespace detail
 
-/// Returns a session that trains `model`. `given` are hooks and, in any position, at most one `scaffold`, as a value or as a shared pointer,
-/// and any number of `summaries(...)`. The session of a chief restores the newest complete checkpoint of `options.checkpoint_dir`, if
-/// there is one. Depending on the options, it has default hooks, which count steps, write summaries and save checkpoints. A worker waits
-/// for its chief, and has no default hooks. The given hooks are added, and all hooks are sorted by their phases (see `hook_phase`). Hooks
-/// in `chief_only(...)` are called only if `is_chief` is true.
+/// Returns a session that trains `model`. `given` are the hooks. Among the hooks, in any position, there may be lists of `summaries(...)` and
+/// one `scaffold`, which is a value or a shared pointer. The session of a chief restores the newest complete checkpoint of
+/// `options.checkpoint_dir`, if there is one. Depending on the options, it has default hooks, which count steps, write summaries and save
+/// checkpoints. A worker waits for its chief, and has no default hooks. The given hooks are added, and all hooks are sorted by their phases
+/// (see `hook_phase`). Hooks in `chief_only(...)` are called only if `is_chief` is true.
 ///
 /// @errors   `invalid_argument_error` for invalid options, and for invalid names of variables and hooks. `failed_precondition_error` if
 ///           another session that saves checkpoints, in any process, uses the directory; the message names the process. `data_loss_error`
