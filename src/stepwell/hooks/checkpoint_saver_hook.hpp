@@ -58,9 +58,9 @@ struct checkpoint_saver_options {
   /// part is the time for which the save stops training. The second part is the extra time of the steps until the save has ended: their time,
   /// with all time between them, minus the time of as many steps without a save. From the mean cost, the hook chooses the interval to the
   /// next save within the bounds `save_interval`. The hook logs the interval if it has changed by more than a fifth, at most once in 10 s.
-  /// The interval is never longer than `save_interval.max_interval`, even if saving then costs more than this share. The hook begins no save
-  /// before its previous save has ended. A process that resumes the training measures the cost again, and begins with
-  /// `save_interval.min_interval`. After a recovery, the hook uses the earlier measurements.
+  /// The interval is never longer than `save_interval.max_interval`, even if saving then costs more than this share. Only a save that itself
+  /// lasts longer makes it longer, because the hook begins no save before its previous save has ended. A process that resumes the training
+  /// measures the cost again, and begins with `save_interval.min_interval`. After a recovery, the hook uses the earlier measurements.
   setting<double> save_overhead = {};
   interval_bounds save_interval = {};  ///< Bounds of the interval that `save_overhead` chooses.
   saver_options saver = {};

@@ -32,7 +32,7 @@ struct options {
 /// Calls MPI_Init_thread, and MPI_Finalize when the last group is destroyed. If the program has initialised MPI, it also finalises MPI, after
 /// it has destroyed the group.
 ///
-/// A lost process ends the job. The launcher starts the job again, and the session continues from the newest checkpoint. The same happens
+/// A lost process ends the job. A job that is started again continues from the newest checkpoint. The same happens
 /// after a failure of a session in a group of several processes.
 ///
 /// All processes get the same bits from a sum, except for the payload of NaN. MPI's standard only recommends this; Open MPI and MPICH do so.

@@ -78,7 +78,7 @@ public:
 /// value. Earlier lines with this step or a later step are obsolete, as in event files.
 ///
 /// @errors  A failed write ends the writer. The failure is passed to `on_failure` and thrown once, by the next `add_*`, `flush` or `close`.
-///          After that, as after `close`, `add_*` drops its value with a warning.
+///          Later calls of `add_*`, and calls after `close`, drop their values with a warning.
 /// @threads All functions may be called from any thread, except a thread of `metric_writer_options::threads`.
 /// @see     decision D-5
 class metric_writer {
