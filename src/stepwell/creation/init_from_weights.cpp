@@ -117,8 +117,8 @@ init_from_weights::init_from_weights(const std::string& file, weight_names names
     if (is_session_name(ours)) { throw invalid_argument_error(fmt::format("init_from_weights: \"{}\" is reserved for the session", ours)); }
     const auto first = std::ranges::find(names_.pairs, ours, &checkpoint_name_map::value_type::second);
     if (first->first != theirs) {
-      throw invalid_argument_error(
-          fmt::format("init_from_weights: the arrays \"{}\" and \"{}\" are both paired with the variable \"{}\"", first->first, theirs, ours));
+      throw invalid_argument_error(fmt::format("init_from_weights: the arrays \"{}\" and \"{}\" are both paired with the variable \"{}\"",
+                                               first->first, theirs, ours));
     }
   }
 }
