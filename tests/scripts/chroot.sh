@@ -7,7 +7,7 @@
 in_root() { chroot "$chroot" /usr/bin/env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive bash -c "cd /opt/clone && $1"; }
 
 leave_root() {
-  umount "$chroot/proc" "$chroot/dev" 2>/dev/null
+  umount "$chroot/proc" "$chroot/dev/pts" "$chroot/dev" 2>/dev/null
   [ -n "$is_kept" ] || rm -rf --one-file-system "$chroot"
 }
 
@@ -29,6 +29,7 @@ make_root() {
   fi
   mount -t proc proc "$chroot/proc"
   mount --bind /dev "$chroot/dev"
+  mount -t devpts devpts "$chroot/dev/pts"  # some tests open terminals
   cp /etc/resolv.conf "$chroot/etc/resolv.conf"
   echo force-unsafe-io >"$chroot/etc/dpkg/dpkg.cfg.d/stepwell"  # no fsync for each file
   # The release files of a mirror that is no longer updated are expired.
