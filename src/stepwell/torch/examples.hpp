@@ -24,9 +24,10 @@ namespace stepwell::libtorch {
 ///     auto batches = sw::data::shuffled_batches(sw::libtorch::examples(std::move(numbers)), {.batch_size = 64});
 ///     for (const auto& step : session.steps(batches)) {}
 ///
-/// `data::prefetch` over such a source makes the batches in advance, on another thread. If a transform draws random numbers from LibTorch's
-/// default generator, a resumed run gets other batches than an uninterrupted one. To avoid this, draw the random numbers in the step, or
-/// compute them from the index of the example.
+/// `data::prefetch` over such a source makes the batches in advance, on another thread. Without it, a batch is made right before its step. If
+/// a transform draws random numbers from LibTorch's default generator, list `libtorch::rng()` as a variable and do not use `prefetch`:
+/// otherwise, a resumed run gets other batches than an uninterrupted one. With `prefetch`, draw the random numbers in the step, or compute
+/// them from the index of the example.
 /// @threads One thread at a time.
 template<class Dataset>
 class examples {

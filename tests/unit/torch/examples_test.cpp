@@ -3,11 +3,15 @@
 
 #include <stepwell/torch/examples.hpp>
 
+#include "support/temporary_directory.hpp"
+
 #include <stepwell/base/error.hpp>
 #include <stepwell/data/prefetch.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/torch/schedule.hpp>
 #include <stepwell/torch/torch.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
 
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -58,6 +62,34 @@ TEST_CASE("a dataset of LibTorch has a seekable order, with its transforms and i
   auto ahead = sw::data::prefetch(batches_of(3));
   ahead.seek(4);
   CHECK(values_in(*ahead.peek()) == seen[1]);
+}
+
+TEST_CASE("a resumed run gets the same random transforms if the model lists the generators of LibTorch", "[torch][data]") {
+  struct summing {
+    torch::Tensor sum = torch::zeros({1});
+    void step(const torch::data::Example<>& batch) { sum += batch.data.sum(); }
+    sw::variable_list variables() { return sw::variables({{"sum", sum}, {"rng", sw::libtorch::rng()}}); }
+  };
+  const auto noisy = [](torch::data::Example<> one) {
+    one.data += torch::rand({});
+    return one;
+  };
+  const sw::test::temporary_directory directory;
+  const auto sum_after = [&](const std::string& run, const std::vector<std::int64_t>& ends) {
+    float sum = 0;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      torch::manual_seed(i + 1);  // a new process has another state
+      summing model;
+      auto dataset = numbers().map(torch::data::transforms::Lambda<torch::data::Example<>>(noisy)).map(torch::data::transforms::Stack<>());
+      auto batches = sw::data::shuffled_batches(sw::libtorch::examples(std::move(dataset)), {.batch_size = 4, .seed = 3});
+      auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory / run}, sw::stop_at_step(ends[i]));
+      for (const auto& step : session.steps(batches)) { static_cast<void>(step); }
+      session.close();
+      sum = model.sum.item<float>();
+    }
+    return sum;
+  };
+  CHECK(sum_after("resumed", {2, 5}) == sum_after("whole", {5}));
 }
 
 TEST_CASE("the learning rate of an optimiser follows a schedule, also of some of its groups", "[torch]") {
