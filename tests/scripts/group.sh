@@ -43,4 +43,5 @@ run_group() {
   cmake --build "$root/build/group" -j "$jobs" --target unit_group
   STEPWELL_SCHEDULES=100000 "$root/build/group/tests/unit/unit_group" "[schedules]"
   group_with_thread_sanitizer
+  run_torch group
 }

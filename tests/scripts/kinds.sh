@@ -147,14 +147,16 @@ END
   echo "$environment"/lib/python3*/site-packages/torch
 }
 
-# run_torch [pip]: the adapter with the system's LibTorch, or with PyPI's. LibTorch is large, and a file that includes it compiles for 30 s. The
-# adapter therefore has its own builds and its own kind of run. PyPI's torchrun needs several GB of CUDA: STEPWELL_TORCHRUN names it if it is
-# there. Otherwise the scenario with torchrun is skipped.
+# run_torch [pip|group]: the adapter with the system's LibTorch, or with PyPI's, or only groups with the system's. LibTorch is large, and a
+# file that includes it compiles for 30 s. The adapter therefore has its own builds and its own kind of run. PyPI's torchrun needs several GB of
+# CUDA: STEPWELL_TORCHRUN names it if it is there. Otherwise the scenario with torchrun is skipped.
 run_torch() {
   local tree=torch place= torchrun= programs="unit_torch torch_late_device convnet libtorch_digits libtorch_images libtorch_words libtorch_group torch_group_process"
+  local tests="unit_torch|torch_late_device|example_convnet.*|example_libtorch_.*|torch_group|consume/moved"
   case "${1:-}" in
-    '')
+    '' | group)
       have build tests torch
+      [ -z "${1:-}" ] || programs="libtorch_group torch_group_process" tests=torch_group
       # That of the same LibTorch. Version 1.13 with Python 3.11 fails with its default of -r and -t: this redirects the output of no process.
       torchrun="/usr/bin/torchrun -r 9:3 -t 9:3"
       ;;
@@ -163,13 +165,13 @@ run_torch() {
       tree=torch-pip
       place=$(torch_environment)
       ;;
-    *) die "torch: the only option is pip" ;;
+    *) die "torch: the options are pip and group" ;;
   esac
   say "building with LibTorch ${place:+in $place}"
   cmake -S "$root" -B "$root/build/$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DSTEPWELL_WERROR=ON \
     -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF ${place:+"-DCMAKE_PREFIX_PATH=$place"} ${STEPWELL_UNITY:+-DCMAKE_UNITY_BUILD=ON}
   cmake --build "$root/build/$tree" -j "$jobs" --target $programs
-  TEST_TORCHRUN=${STEPWELL_TORCHRUN:-$torchrun} check "$tree" -R '^(unit_torch|torch_late_device|example_convnet.*|example_libtorch_.*|torch_group|consume/moved)$'
+  TEST_TORCHRUN=${STEPWELL_TORCHRUN:-$torchrun} check "$tree" -R "^($tests)\$"
 }
 
 # tensorflow_environment: prints a virtual environment of Python with TensorFlow. Makes it below build/, or takes STEPWELL_TENSORFLOW_VENV.
