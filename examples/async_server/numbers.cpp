@@ -4,10 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string_view>
-#include <system_error>
 
 namespace async_server {
 namespace {
@@ -37,10 +35,9 @@ std::optional<std::vector<float>> plain_numbers(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
     if (text.empty()) { return numbers; }
     const auto word = text.substr(0, text.find_first_of(blanks));
-    float number = 0;
-    const auto [stopped, failure] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (failure != std::errc() || stopped != word.data() + word.size()) { return std::nullopt; }
-    numbers.push_back(number);
+    const json number = json::parse(word, nullptr, false);  // in any locale
+    if (!number.is_number()) { return std::nullopt; }
+    numbers.push_back(number.get<float>());
     text.remove_prefix(word.size());
   }
 }

@@ -19,6 +19,12 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+#ifdef _LIBCPP_VERSION  // its header does not declare this function of the ABI
+namespace __cxxabiv1 {
+extern "C" void* __cxa_get_globals() noexcept;
+}
+#endif
+
 namespace stepwell::test {
 
 namespace {
