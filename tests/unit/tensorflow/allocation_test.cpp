@@ -7,6 +7,7 @@
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <stepwell/base/clock.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <string>
 #include <tuple>
@@ -58,9 +60,13 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 TEST_CASE("D-34: a step over a graph allocates no memory", "[tensorflow][session][allocation]") {
   const test::log_capture quiet;
   stub_graph made;
-  auto session = sw::monitored_training_session(
-      made.graph, {.checkpoint_dir = made.directory / "run", .save_summaries_steps = 1'000'000, .log_step_count_steps = 1'000'000},
-      sw::nan_tensor_hook{"loss:0"}, sw::logging_tensor_hook{{.at_end = true}, "loss"}, sw::stop_at_step_hook{{.last_step = 1'000'000}});
+  auto session = sw::monitored_training_session(made.graph,
+                                                {.checkpoint_dir = made.directory / "run",
+                                                 .save_summaries_steps = 1'000'000,
+                                                 .log_step_count_steps = 1'000'000,
+                                                 .clock = std::make_shared<sw::manual_clock>()},
+                                                sw::nan_tensor_hook{"loss:0"}, sw::logging_tensor_hook{{.at_end = true}, "loss"},
+                                                sw::stop_at_step_hook{{.last_step = 1'000'000}});
   const auto x = tf::tensor(std::vector<float>{2}).for_graph(1);
   const auto rate = tf::tensor(0.125F).for_graph(1);
   SECTION("if it is not fed") {
@@ -79,9 +85,12 @@ TEST_CASE("D-34: a step over a graph allocates no memory", "[tensorflow][session
 TEST_CASE("D-34: hooks that read a vector in each step allocate no memory", "[tensorflow][session][allocation]") {
   const test::log_capture quiet;
   stub_graph made;
-  auto session = sw::monitored_training_session(
-      made.graph, {.checkpoint_dir = made.directory / "run", .save_summaries_steps = 1'000'000, .log_step_count_steps = 1'000'000},
-      sw::nan_tensor_hook{"w/Read:0"}, sw::logging_tensor_hook{{.at_end = true}, "w/Read:0"});
+  auto session = sw::monitored_training_session(made.graph,
+                                                {.checkpoint_dir = made.directory / "run",
+                                                 .save_summaries_steps = 1'000'000,
+                                                 .log_step_count_steps = 1'000'000,
+                                                 .clock = std::make_shared<sw::manual_clock>()},
+                                                sw::nan_tensor_hook{"w/Read:0"}, sw::logging_tensor_hook{{.at_end = true}, "w/Read:0"});
   CHECK(allocations_of([&] { session.run(); }) == 0);
 }
 
