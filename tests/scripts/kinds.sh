@@ -147,6 +147,11 @@ END
   echo "$environment"/lib/python3*/site-packages/torch
 }
 
+run_torch_package() {
+  have weights
+  torch_environment >/dev/null
+}
+
 # run_torch [pip|group]: the adapter with the system's LibTorch, or with PyPI's, or only groups with the system's. LibTorch is large, and a
 # file that includes it compiles for 30 s. The adapter therefore has its own builds and its own kind of run. PyPI's torchrun needs several GB of
 # CUDA: STEPWELL_TORCHRUN names it if it is there. Otherwise the scenario with torchrun is skipped.
@@ -161,7 +166,7 @@ run_torch() {
       torchrun="/usr/bin/torchrun -r 9:3 -t 9:3"
       ;;
     pip)
-      have build tests
+      have build tests weights
       tree=torch-pip
       place=$(torch_environment)
       ;;
