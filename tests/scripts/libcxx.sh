@@ -61,12 +61,11 @@ make_libcxx_root() {
 }
 
 # run_with_libcxx: the tests, built by clang with libc++. Without the libraries, everything is compiled and nothing is linked.
-# The containers of libc++ are slow without inlining, so the tests are built with -O1.
 run_with_libcxx() {
   local tree=with-libcxx found=
   have build examples tool tests clang libcxx
   if make_libcxx_root; then found=1; fi
-  configure dev -B "$root/build/$tree" -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-stdlib=libc++ -DCMAKE_CXX_FLAGS_DEBUG=-O1 \
+  configure dev -B "$root/build/$tree" -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-stdlib=libc++ -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
     -DCMAKE_UNITY_BUILD=ON "-DCMAKE_PREFIX_PATH=$libcxx/prefix"
   if [ -n "$found" ]; then
     build "$tree"
