@@ -109,22 +109,20 @@ TEST_CASE("a task that accepts a connection but sends nothing does not answer", 
   const listener serving(true);
   const auto nobody = tf::free_local_address();
   tf::detail::add_cluster({{"worker", {serving.address()}}, {"ps", {nobody, stopped.address()}}});
-  const std::set<std::string> known_at_once = {"/job:worker/task:0", "/job:ps/task:0"};
-  const std::set<std::string> without_answer = {"/job:ps/task:0", "/job:ps/task:1"};
+  const std::set<std::string> asked = {"/job:worker/task:0", "/job:ps/task:0", "/job:ps/task:1"};
   const std::vector<std::string> silent = {"/job:ps/task:0 at " + nobody, "/job:ps/task:1 at " + stopped.address()};
-  CHECK(tf::detail::silent_tasks(serving.url(), 10s, &known_at_once) == std::vector{silent.front()});
-  CHECK(tf::detail::silent_tasks("grpc://" + nobody, 200ms, &without_answer) == silent);
-  CHECK(tf::detail::silent_tasks("grpc://no.port", 200ms, &without_answer).size() == 3);
+  CHECK(tf::detail::silent_tasks(serving.url(), 200ms, &asked) == silent);
+  CHECK(tf::detail::silent_tasks("grpc://no.port", 200ms, &asked).size() == 3);
   CHECK(tf::detail::silent_tasks(serving.url(), 200ms).size() >= 2);  // without names, all are asked
   const std::set<std::string> nobody_else;
-  CHECK(tf::detail::silent_tasks(serving.url(), 10s, &nobody_else).empty());
+  CHECK(tf::detail::silent_tasks(serving.url(), 200ms, &nobody_else).empty());
 }
 
 TEST_CASE("a task is asked at each address of its host, and not at all if it is given in a form only TensorFlow knows",
           "[tensorflow][server]") {
   const listener serving(true);
   const std::set<std::string> nobody;
-  CHECK(tf::detail::silent_tasks("grpc://localhost:" + serving.port(), 10s, &nobody).empty());  // ::1 may be the first address
+  CHECK(tf::detail::silent_tasks("grpc://localhost:" + serving.port(), 200ms, &nobody).empty());  // ::1 may be the first address
   CHECK(tf::detail::silent_tasks("grpc://dns:///127.0.0.1:1", 200ms, &nobody).empty());
 }
 
