@@ -296,6 +296,14 @@ void for_each_span(const lazy_view& values, See see) {
   });
 }
 
+// Returns true if all finite values are within the bounds. Computes the moments only if there is a value that the fast test refuses.
+template<class T>
+bool is_within(std::span<const T> values, const moments_of_values& bounds) noexcept {
+  if (kernels_of<T>().all_within(values.data(), values.size(), static_cast<T>(bounds.min), static_cast<T>(bounds.max))) { return true; }
+  const auto found = moments(values);
+  return found.count == 0 || (found.min >= bounds.min && found.max <= bounds.max);
+}
+
 void add(moments_of_values& all, const moments_of_values& more) noexcept {
   all.min = std::min(all.min, more.min);
   all.max = std::max(all.max, more.max);
@@ -387,8 +395,7 @@ equal_histogram make_equal_histogram(const lazy_view& values, std::size_t k) {
   for_each_span(values, [&](auto some) { add(stats, moments(some)); });
   return equal_of(stats, k, [&](const equal_places& places, std::span<std::uint64_t> counters) {
     for_each_span(values, [&](auto some) {
-      const auto again = moments(some);
-      if (again.min < stats.min || again.max > stats.max) {
+      if (!is_within(some, stats)) {
         throw invalid_argument_error(
             "the values of an expression changed while they were counted for a histogram; if it draws random numbers, store its value first");
       }

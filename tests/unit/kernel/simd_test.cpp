@@ -211,6 +211,24 @@ TEMPLATE_TEST_CASE("the bucket of a TF1 histogram is that of a search in the lim
   }
 }
 
+TEMPLATE_TEST_CASE("values are within bounds if each is, and NaN never is", "[kernel][simd]", float, double) {
+  const auto bounds = std::array{TestType(-0.5), TestType(0), TestType(0.25), TestType(3), std::numeric_limits<TestType>::max()};
+  for (const auto* const set : kernel::available_simd()) {
+    for_all_arrays<TestType>([&](std::span<const TestType> values) {
+      for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+        const auto is_within = [&](TestType value) { return value >= bounds[i] && value <= bounds[i + 1]; };
+        std::vector<TestType> kept(values.begin(), values.end());
+        for (auto& value : kept) { value = is_within(value) ? value : bounds[i + 1]; }
+        const auto& within = functions_of<TestType>(*set).all_within;
+        const auto all = within(kept.data(), kept.size(), bounds[i], bounds[i + 1]);
+        const auto same = within(values.data(), values.size(), bounds[i], bounds[i + 1]) == std::ranges::all_of(values, is_within);
+        if (!all || !same) { FAIL(set->name << ", size " << values.size() << ", bounds from " << bounds[i]); }
+      }
+    });
+    SUCCEED();
+  }
+}
+
 TEST_CASE("a test of 16-bit numbers finds one bad value at every place and length", "[kernel][simd]") {
   for (const auto* const set : kernel::available_simd()) {
     INFO(set->name);

@@ -57,6 +57,8 @@ template<class T>
 struct simd_functions {
   bool (*all_finite)(const T* values, std::size_t size) noexcept;
   bool (*any_nan)(const T* values, std::size_t size) noexcept;
+  /// Returns true if all values are in [min, max]. NaN is in no range.
+  bool (*all_within)(const T* values, std::size_t size, T min, T max) noexcept;
   simd_moments (*moments)(const T* values, std::size_t size) noexcept;
   double (*sum)(const T* values, std::size_t size) noexcept;
   /// Writes the bucket of each value as 1.5 * 2^52 + bucket: the low 32 bits of the double are the bucket. That of NaN and infinities is

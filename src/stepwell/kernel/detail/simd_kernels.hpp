@@ -88,8 +88,8 @@ struct kernels_for {
     }
     if (i == size) { return true; }
     if (size >= width) { return xsimd::all(at(size - width)); }
-    T padded[width] = {};  // zeros pass all tests
-    for (std::size_t j = 0; i + j < size; ++j) { padded[j] = values[i + j]; }
+    T padded[width];
+    for (std::size_t j = 0; j < width; ++j) { padded[j] = values[j < size ? j : 0]; }
     return xsimd::all(test(values_of::load_unaligned(padded)));
   }
 
@@ -100,6 +100,12 @@ struct kernels_for {
   template<class T>
   static bool any_nan(const T* values, std::size_t size) noexcept {
     return !all_of(values, size, [](const batch<T>& some) { return some == some; });
+  }
+  template<class T>
+  static bool all_within(const T* values, std::size_t size, T min, T max) noexcept {
+    const batch<T> least(min);
+    const batch<T> most(max);
+    return all_of(values, size, [&](const batch<T>& some) { return (some >= least) & (some <= most); });
   }
   static bool magnitudes_at_most(const std::uint16_t* bits, std::size_t size, std::uint16_t limit) noexcept {
     using numbers = batch<std::int16_t>;  // at least 0 without the sign bit, so a signed comparison is right
@@ -427,8 +433,8 @@ struct kernels_for {
   // ---- the table
 
   template<class T>
-  static constexpr simd_functions<T> functions = {&all_finite<T>,    &any_nan<T>,          &moments<T>,     &sum<T>,
-                                                  &equal_buckets<T>, &growing<T>::buckets, &move_towards<T>};
+  static constexpr simd_functions<T> functions = {&all_finite<T>, &any_nan<T>,       &all_within<T>,    &moments<T>,
+                                                  &sum<T>,        &equal_buckets<T>, &growing<T>::buckets, &move_towards<T>};
 
   static constexpr simd_kernels table(const char* name) noexcept {
     return {name,    functions<float>, functions<double>, &magnitudes_at_most, &half_to_float, &bfloat16_to_float,
