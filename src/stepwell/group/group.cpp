@@ -91,7 +91,7 @@ void group::sum_elements(dtype type, std::span<std::byte> elements) {
   const auto step = session_.running_step ? session_.running_step() : std::nullopt;
   if (!step || (step == voted_step_ && !has_ended_)) { return add(type, elements); }
   sum_with_vote(type, elements);
-  voted_step_ = step;
+  voted_step_ = *step;
 }
 
 bool group::sum_on_gpu(dtype type, std::span<std::byte> elements) {
@@ -166,11 +166,18 @@ void group::share(std::vector<std::byte>& bytes) {
 /// A process that has ended the training adds a NaN to the first element. Only if the sum is NaN there, one more sum is needed to see whether
 /// a process has ended, or the model has a NaN. An integer has an additional element instead.
 void group::sum_with_vote(dtype type, std::span<std::byte> elements) {
-  const payload mine{type, elements.size()};
+  if (const payload mine{type, elements.size()}; has_ended_ || payload_ != mine) { check_first_sum(mine); }
+  if (infinity_of(type) == 0 || elements.empty()) { return sum_with_lane(type, elements); }
+  add(type, elements);
+  if (starts_with_nan(type, elements)) { discard_step_if_ended(values_of_all(0)); }
+}
+
+/// Checks the first sum of a step whose payload is new, and that this process has not ended the training.
+void group::check_first_sum(const payload& mine) {
   if (has_ended_) { throw out_of_range_error("the training of the group has ended"); }
-  if (infinity_of(type) == 0 && type != dtype::int64) {
+  if (infinity_of(mine.type) == 0 && mine.type != dtype::int64) {
     throw invalid_argument_error(
-        fmt::format("group: the first sum of a step has the type {}; it must be a floating-point type or int64", to_string(type)));
+        fmt::format("group: the first sum of a step has the type {}; it must be a floating-point type or int64", to_string(mine.type)));
   }
   if (payload_ == payload()) { compare_payloads(mine); }
   if (payload_ != mine) {
@@ -179,12 +186,11 @@ void group::sum_with_vote(dtype type, std::span<std::byte> elements) {
                     "be the same in all steps",
                     mine.bytes, to_string(mine.type), payload_.bytes, to_string(payload_.type)));
   }
+}
+
+/// Adds integers with an additional element for the vote.
+void group::sum_with_lane(dtype type, std::span<std::byte> elements) {
   if (elements.empty()) { return discard_step_if_ended(values_of_all(0)); }
-  if (infinity_of(type) != 0) {
-    add(type, elements);
-    if (starts_with_nan(type, elements)) { discard_step_if_ended(values_of_all(0)); }
-    return;
-  }
   std::vector<std::byte> with_lane(elements.begin(), elements.end());
   with_lane.resize(elements.size() + size_of(type));
   add(type, with_lane);

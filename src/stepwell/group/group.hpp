@@ -181,6 +181,8 @@ private:
   void guarded(std::string_view what, Operation operation);
   void add(dtype type, std::span<std::byte> elements);
   void sum_with_vote(dtype type, std::span<std::byte> elements);
+  void check_first_sum(const payload& mine);
+  void sum_with_lane(dtype type, std::span<std::byte> elements);
   void compare_payloads(const payload& mine);
   [[nodiscard]] std::vector<std::byte> bytes_of_all(const variable_list& variables);
   static void assign(const variable_list& variables, std::span<const std::byte> bytes);
