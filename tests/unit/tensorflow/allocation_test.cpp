@@ -11,6 +11,7 @@
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/session/training_options.hpp>
 #include <stepwell/tensorflow/training.hpp>
 
 #include <cstddef>
@@ -49,6 +50,14 @@ struct stub_graph {
   test::temporary_directory directory;
   std::string bytes = test::stub_meta_graph().SerializeAsString();
   tf::graph graph = tf::graph::import_meta_graph(test::write_file(directory / "model.meta", bytes));
+
+  /// Returns the options of a session that saves, but not during a test.
+  [[nodiscard]] sw::training_options options() const {
+    return {.checkpoint_dir = directory / "run",
+            .save_summaries_steps = 1'000'000,
+            .log_step_count_steps = 1'000'000,
+            .clock = std::make_shared<sw::manual_clock>()};
+  }
 };
 
 }  // namespace
@@ -60,12 +69,8 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 TEST_CASE("D-34: a step over a graph allocates no memory", "[tensorflow][session][allocation]") {
   const test::log_capture quiet;
   stub_graph made;
-  auto session = sw::monitored_training_session(made.graph,
-                                                {.checkpoint_dir = made.directory / "run",
-                                                 .save_summaries_steps = 1'000'000,
-                                                 .log_step_count_steps = 1'000'000,
-                                                 .clock = std::make_shared<sw::manual_clock>()},
-                                                sw::nan_tensor_hook{"loss:0"}, sw::logging_tensor_hook{{.at_end = true}, "loss"},
+  auto session = sw::monitored_training_session(made.graph, made.options(), sw::nan_tensor_hook{"loss:0"},
+                                                sw::logging_tensor_hook{{.at_end = true}, "loss"},
                                                 sw::stop_at_step_hook{{.last_step = 1'000'000}});
   const auto x = tf::tensor(std::vector<float>{2}).for_graph(1);
   const auto rate = tf::tensor(0.125F).for_graph(1);
@@ -85,12 +90,8 @@ TEST_CASE("D-34: a step over a graph allocates no memory", "[tensorflow][session
 TEST_CASE("D-34: hooks that read a vector in each step allocate no memory", "[tensorflow][session][allocation]") {
   const test::log_capture quiet;
   stub_graph made;
-  auto session = sw::monitored_training_session(made.graph,
-                                                {.checkpoint_dir = made.directory / "run",
-                                                 .save_summaries_steps = 1'000'000,
-                                                 .log_step_count_steps = 1'000'000,
-                                                 .clock = std::make_shared<sw::manual_clock>()},
-                                                sw::nan_tensor_hook{"w/Read:0"}, sw::logging_tensor_hook{{.at_end = true}, "w/Read:0"});
+  auto session = sw::monitored_training_session(made.graph, made.options(), sw::nan_tensor_hook{"w/Read:0"},
+                                                sw::logging_tensor_hook{{.at_end = true}, "w/Read:0"});
   CHECK(allocations_of([&] { session.run(); }) == 0);
 }
 
