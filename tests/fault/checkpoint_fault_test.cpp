@@ -136,7 +136,7 @@ struct pair_of_checkpoints {
 
   [[nodiscard]] std::int64_t newest_step() const {
     try {
-      const auto reader = sw::find_newest_whole(directory.path());
+      const auto reader = sw::latest_whole_checkpoint(directory.path());
       const auto toy = toy_in(*reader);
       return toy == toy_at(toy.global_step) ? toy.global_step : -2;
     } catch (const sw::data_loss_error&) { return -1; }
@@ -193,7 +193,7 @@ TEST_CASE("any operation that fails fails the save or is made up for, and the ne
       CHECK_FALSE(has_failed);
       break;
     }
-    const auto newest = toy_in(*sw::find_newest_whole(directory.path()));
+    const auto newest = toy_in(*sw::latest_whole_checkpoint(directory.path()));
     CHECK((newest == toy_at(2) || (has_failed && newest == toy_at(1))));
     save_and_settle(saver, toy_snapshot(3));
     save_and_settle(saver, toy_snapshot(4));

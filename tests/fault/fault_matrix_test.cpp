@@ -194,7 +194,7 @@ private:
     if (!given_.recovers) { setup.options.retry.max_attempts = 0; }
     setup.find_checkpoint = [this] {
       trap_.pass("looking for a checkpoint");
-      return given_.what.what.starts_with("`init") ? std::nullopt : sw::find_newest_whole(found_in_);
+      return given_.what.what.starts_with("`init") ? std::nullopt : sw::latest_whole_checkpoint(found_in_);
     };
     if (given_.what.what == "starting a queue runner") { setup.options.queue_runners = {runner_}; }
     return sw::monitored_session(std::move(setup), matrix_creator{&model_, &trap_}, matrix_hook{&trap_}, make_saver());

@@ -55,7 +55,7 @@ struct process {
 
   /// Returns a session that writes files of all kinds: checkpoints, best checkpoints, event files, metric files and the ending file.
   [[nodiscard]] auto start() {
-    const sw::summary::metric_writer_options how = {.files = fence, .threads = pool, .time = clock};
+    const sw::summary::metric_writer_options how = {.file_system = fence, .threads = pool, .clock = clock};
     return sw::monitored_training_session(
         model,
         {.checkpoint_dir = directory,

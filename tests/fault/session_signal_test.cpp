@@ -23,7 +23,7 @@ TEST_CASE("a process sent SIGTERM leaves a checkpoint of its last step, and ends
   const auto said = child.line();
   const int how = child.wait();
   CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 0));
-  const auto reader = sw::find_newest_whole(directory.path());
+  const auto reader = sw::latest_whole_checkpoint(directory.path());
   REQUIRE(reader);
   CHECK(said == "stopped by signal at " + std::to_string(*reader->step()));
 }
@@ -37,5 +37,5 @@ TEST_CASE("a second SIGTERM ends a process that hangs, and what it had saved is 
   child.send(SIGTERM);
   const int how = child.wait();
   CHECK((WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM));
-  CHECK(sw::find_newest_whole(directory.path()).has_value());
+  CHECK(sw::latest_whole_checkpoint(directory.path()).has_value());
 }

@@ -93,10 +93,10 @@ std::string best_in(const std::string& directory, const char* name) {
 void train(const std::string& directory, std::int64_t last_step, const plan& how) {
   std::shared_ptr<sw::io::file_system> files = files_with(how);
   if (std::getenv("STEPWELL_KILL_FENCE") != nullptr) { files = std::make_shared<sw::io::fenced_directory>(directory, files); }
-  const sw::summary::metric_writer_options metric_options = {.files = files};
+  const sw::summary::metric_writer_options metric_options = {.file_system = files};
   const std::vector<double> test_set = {1, 20, 300, 999};
   auto records =
-      sw::data::record_files({.paths = {directory + ".records-0", directory + ".records-1"}, .epochs = std::nullopt, .files = files});
+      sw::data::record_files({.paths = {directory + ".records-0", directory + ".records-1"}, .epochs = std::nullopt, .file_system = files});
   auto batches = sw::data::prefetch(records, {.depth = 3});
   model trained;
   model other;

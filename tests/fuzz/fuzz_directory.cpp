@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   files->content["run/checkpoint"] = bytes.rest();
   const auto look = [&](tool::console&) {
-    if (!stepwell::find_newest_whole("run", "model.ckpt", files)) { std::abort(); }  // both are good
+    if (!stepwell::latest_whole_checkpoint("run", "model.ckpt", files)) { std::abort(); }  // both are good
     static_cast<void>(stepwell::latest_checkpoint("run", files));
     return tool::exit_code::good;
   };

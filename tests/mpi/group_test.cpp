@@ -141,7 +141,7 @@ TEST_CASE("A second group is independent of the first one", "[mpi]") {
 TEST_CASE("Negative options and a missing clock are errors", "[mpi]") {
   CHECK_THROWS_AS(sw::mpi::make_group(nullptr, nullptr, {.timeout_secs = -1}), sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::mpi::make_group(nullptr, nullptr, {.parts = -1}), sw::invalid_argument_error);
-  CHECK_THROWS_AS(sw::mpi::make_group(nullptr, nullptr, {.time = nullptr}), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::mpi::make_group(nullptr, nullptr, {.clock = nullptr}), sw::invalid_argument_error);
 }
 
 TEST_CASE("A group of one process can be formed again, and its failure does not end the process", "[mpi]") {

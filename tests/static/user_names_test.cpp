@@ -44,7 +44,7 @@ GREEDY(enqueue_from); GREEDY(enter); GREEDY(entry_of); GREEDY(evaluate); GREEDY(
 GREEDY(evaluate_once); GREEDY(evaluate_repeatedly); GREEDY(evaluation_awaited); GREEDY(event_directory);
 GREEDY(example_count); GREEDY(execute); GREEDY(execute_at_once); GREEDY(executor_for); GREEDY(extract_result);
 GREEDY(fed_member); GREEDY(feed); GREEDY(feed_into); GREEDY(feed_one); GREEDY(feeds); GREEDY(feeds_in); GREEDY(fetch);
-GREEDY(file_of_descriptor); GREEDY(final_name_of_temporary); GREEDY(find_newest_whole); GREEDY(find_unlisted);
+GREEDY(file_of_descriptor); GREEDY(final_name_of_temporary); GREEDY(latest_whole_checkpoint); GREEDY(find_unlisted);
 GREEDY(finish_run); GREEDY(first_element); GREEDY(flattened); GREEDY(flattened_hooks); GREEDY(following_of);
 GREEDY(get_checkpoint_mtimes); GREEDY(guarded); GREEDY(half_number); GREEDY(has_writable_elements); GREEDY(hooks_of);
 GREEDY(histogram); GREEDY(histogram_limits); GREEDY(image); GREEDY(index_name); GREEDY(initiate); GREEDY(is_aborted);
@@ -202,7 +202,8 @@ void take_hooks(user::model& model, std::vector<user::point>& batches, user::tap
   const sw::training_options options{.checkpoint_dir = "run"};
   sw::ema_hook average(model);
   auto session = sw::monitored_training_session(
-      model, options, sw::summaries(sw::summary::scalar("loss", user::loss_of{})), sw::scaffold<user::model>(), user::hook{}, std::ref(average), sw::chief_only(user::other_hook{}), sw::nan_tensor_hook{user::loss_of{}},
+      model, options, sw::summaries(sw::summary::scalar("loss", user::loss_of{})), sw::scaffold<user::model>(), user::hook{},
+      std::ref(average), sw::chief_only(user::other_hook{}), sw::nan_tensor_hook{user::loss_of{}},
       sw::rollback_on_nan_hook{user::loss_of{}, sw::skip_batch{}}, sw::early_stopping_hook{{}, user::loss_of{}},
       sw::progress_hook{{}, user::loss_of{}}, sw::profiler_hook{{.save_steps = 1, .output_dir = "run"}},
       sw::logging_tensor_hook{{.every_n_iter = 1}, sw::tag("loss", user::loss_of{}), sw::tag("all", user::all_of{})},

@@ -55,7 +55,7 @@ struct recovery_rig : session_rig {
     return checkpoint_saver_hook({.checkpoint_dir = directory.path(),
                                   .save_steps = every_steps,
                                   .saver = {.max_to_keep = none, .file_system = files, .pool = pool, .clock = clock},
-                                  .events = {.files = files, .threads = pool, .time = clock}});
+                                  .events = {.file_system = files, .threads = pool, .clock = clock}});
   }
   template<class... Hooks>
   [[nodiscard]] auto start_saving_every(std::int64_t steps, Hooks... hooks) {

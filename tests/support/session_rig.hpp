@@ -86,7 +86,7 @@ struct restored {
 };
 inline restored newest_in(const std::string& directory) {
   restored found;
-  const auto reader = find_newest_whole(directory);
+  const auto reader = latest_whole_checkpoint(directory);
   if (!reader) { return found; }
   found.step = *reader->step();
   restore(found.model.variables(), *reader);

@@ -297,8 +297,8 @@ std::optional<checkpoint_reader> open_newest(const std::string& directory, std::
   return search->next();
 }
 
-std::optional<checkpoint_reader> find_newest_whole(const std::string& directory, std::string_view basename,
-                                                   std::shared_ptr<io::file_system> files) {
+std::optional<checkpoint_reader> latest_whole_checkpoint(const std::string& directory, std::string_view basename,
+                                                         std::shared_ptr<io::file_system> files) {
   auto reader = open_newest(directory, basename, std::move(files));
   while (reader && !reader->is_verified()) {
     try {

@@ -52,15 +52,15 @@ inline constexpr std::string_view default_checkpoint_basename = "model.ckpt";
 ///   enough memory for at least one. `permission_denied_error` and other failures of the file system if the state file or an index cannot
 ///   be read.
 /// @cost   Reads every byte of each candidate tried, and the index of each unlisted checkpoint.
-[[nodiscard]] std::optional<checkpoint_reader> find_newest_whole(const std::string& directory,
-                                                                 std::string_view basename = default_checkpoint_basename,
-                                                                 std::shared_ptr<io::file_system> files = nullptr);
+[[nodiscard]] std::optional<checkpoint_reader> latest_whole_checkpoint(const std::string& directory,
+                                                                       std::string_view basename = default_checkpoint_basename,
+                                                                       std::shared_ptr<io::file_system> files = nullptr);
 
-/// Like `find_newest_whole`, but checks only the index of the checkpoint and the sizes of its files. The restore then verifies the
+/// Like `latest_whole_checkpoint`, but checks only the index of the checkpoint and the sizes of its files. The restore then verifies the
 /// checksums while it reads (unless `verify_first` is set), so each byte is read only once. If this restore fails, `search()->next_after`
 /// of the reader returns the next older checkpoint. If the restore succeeds, the caller must call `search()->accept`. `accept` calls
 /// `on_accept` unless it is null. Sessions use this function.
-/// @errors Like `find_newest_whole`.
+/// @errors Like `latest_whole_checkpoint`.
 /// @cost   Reads the index of each candidate tried.
 [[nodiscard]] std::optional<checkpoint_reader> open_newest(const std::string& directory,
                                                            std::string_view basename = default_checkpoint_basename,

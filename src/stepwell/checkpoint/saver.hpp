@@ -220,7 +220,7 @@ public:
   /// directory is already released, destroys `hold` at once.
   void hold_until_released(std::shared_ptr<void> hold);
 
-  /// Returns the newest complete checkpoint of the directory, after verifying it (see `find_newest_whole`). From now on, the saver does not
+  /// Returns the newest complete checkpoint of the directory, after verifying it (see `latest_whole_checkpoint`). From now on, the saver does not
   /// delete this checkpoint, until another checkpoint is restored.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
   /// Like `restore_newest`, but does not verify the checkpoint (see `stepwell::open_newest`). The checkpoint is protected from deletion

@@ -125,7 +125,7 @@ init_from_weights::init_from_weights(const std::string& file, weight_names names
 
 restore_report init_from_weights::apply(const variable_list& variables) const {
   check_pairs(names_, variables);
-  const checkpoint_reader source(from_, options_.files);
+  const checkpoint_reader source(from_, options_.file_system);
   if (expected_ && source.format() != *expected_) {
     throw invalid_argument_error(fmt::format("this is {}, not {}", name_of(source.format()), name_of(*expected_)), from_);
   }

@@ -85,7 +85,7 @@ checkpoint_reader open(const std::string& from, std::shared_ptr<io::file_system>
   if (!files) { files = io::posix_file_system(); }
   const auto info = files->stat(from);
   if (!info || !info.value().is_directory) { return checkpoint_reader(from, std::move(files)); }
-  if (auto newest = find_newest_whole(from, default_checkpoint_basename, std::move(files))) { return std::move(*newest); }
+  if (auto newest = latest_whole_checkpoint(from, default_checkpoint_basename, std::move(files))) { return std::move(*newest); }
   throw not_found_error("init_from_checkpoint: there is no checkpoint in this directory", from);
 }
 
@@ -100,7 +100,7 @@ init_from_checkpoint::init_from_checkpoint(const std::string& prefix_or_director
 restore_report init_from_checkpoint::apply(const variable_list& variables) const {
   auto [ours, how] = choose(names_, variables);
   how.allow_missing = options_.allow_missing;
-  const auto source = open(from_, options_.files);
+  const auto source = open(from_, options_.file_system);
   check_prefixes(names_, source);
   auto report = restore(ours, source, how);
   log_info(fmt::format("initialised from {}: {}", source.prefix(), fmt::join(report.restored, ", ")));

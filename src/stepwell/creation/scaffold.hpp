@@ -179,7 +179,7 @@ struct init_from_checkpoint_options {
   /// If true, a selected variable that the checkpoint lacks keeps its value. If false, a `not_found_error` is thrown.
   bool allow_missing = false;
   /// The file system of the checkpoint. If null, the file system of the machine is used.
-  std::shared_ptr<io::file_system> files = nullptr;
+  std::shared_ptr<io::file_system> file_system = nullptr;
 };
 
 namespace detail {

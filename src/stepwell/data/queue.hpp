@@ -203,7 +203,7 @@ private:
 struct fifo_queue_options {
   std::size_t capacity = 32;  ///< Maximum number of elements, above zero.
   std::string name = "fifo_queue";
-  std::shared_ptr<clock> time = system_clock();  ///< Clock for waiting.
+  std::shared_ptr<stepwell::clock> clock = system_clock();  ///< Clock for waiting.
 };
 
 /// A `bounded_queue` that returns its elements in the order in which they were added.
@@ -215,7 +215,7 @@ public:
   /// Creates an empty queue.
   /// @errors `invalid_argument_error` if the capacity is 0.
   explicit fifo_queue(fifo_queue_options options = {})
-      : bounded_queue<T, detail::fifo_store<T>>(options.capacity, std::move(options.name), std::move(options.time), {}) {}
+      : bounded_queue<T, detail::fifo_store<T>>(options.capacity, std::move(options.name), std::move(options.clock), {}) {}
 };
 
 /// Options of a `shuffle_queue`.
@@ -224,7 +224,7 @@ struct shuffle_queue_options {
   std::size_t min_after_dequeue = 0;  ///< Number of elements that stay in the queue for mixing, until the queue is closed.
   std::uint64_t seed = 0;
   std::string name = "shuffle_queue";
-  std::shared_ptr<clock> time = system_clock();  ///< Clock for waiting.
+  std::shared_ptr<stepwell::clock> clock = system_clock();  ///< Clock for waiting.
 };
 
 /// A `bounded_queue` that returns a random element; all elements in the queue are equally likely. The same calls in the same order with the
@@ -238,7 +238,7 @@ public:
   /// Creates an empty queue.
   /// @errors `invalid_argument_error` if the capacity is not greater than `min_after_dequeue`: no element could ever be removed.
   explicit shuffle_queue(shuffle_queue_options options = {})
-      : bounded_queue<T, detail::shuffle_store<T>>(options.capacity, options.name, std::move(options.time),
+      : bounded_queue<T, detail::shuffle_store<T>>(options.capacity, options.name, std::move(options.clock),
                                                    {options.min_after_dequeue, options.seed}) {
     if (options.capacity > options.min_after_dequeue) { return; }
     throw invalid_argument_error("the queue \"" + options.name + "\" has min_after_dequeue " + std::to_string(options.min_after_dequeue) +

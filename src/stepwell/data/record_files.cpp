@@ -21,7 +21,7 @@ void check(const record_files_options& options) {
 }
 
 std::unique_ptr<io::file> open(const record_files_options& options, std::size_t number) {
-  auto file = value_or_throw(options.files->open(options.paths[number], io::open_mode::read));
+  auto file = value_or_throw(options.file_system->open(options.paths[number], io::open_mode::read));
   return value_or_throw(detail::inflate_if_compressed(std::move(file)));
 }
 
@@ -29,7 +29,7 @@ std::unique_ptr<io::file> open(const record_files_options& options, std::size_t 
 
 record_files::record_files(record_files_options options) : options_(std::move(options)), decoder_(options_.max_record_size) {
   check(options_);
-  if (!options_.files) { options_.files = io::posix_file_system(); }
+  if (!options_.file_system) { options_.file_system = io::posix_file_system(); }
   std::uint64_t total_size = 0;
   for (auto& path : options_.paths) { path = value_or_throw(io::absolute_path(path)); }
   std::string empty;

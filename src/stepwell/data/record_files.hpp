@@ -24,7 +24,7 @@ struct record_files_options {
   std::string name = {};                                         ///< Name of this source in checkpoints, see `data::name_of`.
   std::uint64_t max_record_size = format::default_record_limit;  ///< In bytes. A longer record is an error. Must be above zero.
   std::size_t read_size = std::size_t{1} << 18;                  ///< Number of bytes that are read at once. Must be above zero.
-  std::shared_ptr<io::file_system> files = nullptr;              ///< If null, the file system of the machine is used.
+  std::shared_ptr<io::file_system> file_system = nullptr;        ///< If null, the file system of the machine is used.
 };
 
 /// A source of the records of TFRecord files, one by one. Both checksums of each record are verified. The position of the source is the

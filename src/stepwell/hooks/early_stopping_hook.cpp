@@ -26,7 +26,7 @@ public:
 
   void write_ending(const run_ending& ending) override {
     if (ending.how != session_ending::finished) { return; }
-    const auto best = find_newest_whole(directory_, default_checkpoint_basename, files_);
+    const auto best = latest_whole_checkpoint(directory_, default_checkpoint_basename, files_);
     if (!best) {
       throw not_found_error(
           "early_stopping_hook: restore_best is set, but no best state was saved, because the value that the best_checkpoint_hook watches "

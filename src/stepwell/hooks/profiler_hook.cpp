@@ -132,7 +132,7 @@ namespace {
 
 /// @errors Failures to open the event file.
 std::shared_ptr<detail::profiler_work> work_in(const std::string& directory, const summary::writer_options& events) {
-  return std::make_shared<detail::profiler_work>(directory, events.files, summary::writer::shared(directory, events));
+  return std::make_shared<detail::profiler_work>(directory, events.file_system, summary::writer::shared(directory, events));
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ profiler_hook::profiler_hook(profiler_options options)
 /// Opens the event file of a hook without `output_dir`.
 void profiler_hook::open_events(const session_requests& session) {
   if (auto shared = session.event_writer()) {
-    work_ = std::make_shared<detail::profiler_work>(session.event_directory(), events_.files, std::move(shared));
+    work_ = std::make_shared<detail::profiler_work>(session.event_directory(), events_.file_system, std::move(shared));
   } else {
     work_ = work_in(".", events_);
   }

@@ -33,7 +33,7 @@ struct profiler_options {
   /// such directory either, the current directory of the process is used.
   std::string output_dir = {};
   /// Options of the event file. They have no effect on an event file that is open already, such as that of the session. The timelines are
-  /// written with the file system `events.files` in any case.
+  /// written with the file system `events.file_system` in any case.
   summary::writer_options events = {};
 };
 

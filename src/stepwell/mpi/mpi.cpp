@@ -168,7 +168,7 @@ void check_launcher() {
 /// The communicator of a group, and the watch over its operations.
 class connection {
 public:
-  explicit connection(const options& how) : time_(how.time), limit_(stepwell::detail::as_duration(how.timeout_secs)) {
+  explicit connection(const options& how) : time_(how.clock), limit_(stepwell::detail::as_duration(how.timeout_secs)) {
     check(MPI_Comm_dup(MPI_COMM_WORLD, &processes_), "MPI_Comm_dup");
     MPI_Comm_set_errhandler(processes_, MPI_ERRORS_RETURN);
     if (how.timeout_secs.count() == 0) { return; }
@@ -310,7 +310,7 @@ private:
   /// Returns an alarm that ends this process if the end of MPI takes too long. No other function of MPI may be called then.
   [[nodiscard]] alarm limit_of_end() const {
     if (options_.timeout_secs.count() == 0) { return {}; }
-    return {options_.time, stepwell::detail::time_after(options_.time->now(), options_.timeout_secs),
+    return {options_.clock, stepwell::detail::time_after(options_.clock->now(), options_.timeout_secs),
             [seconds = options_.timeout_secs.count()] {
               log_error(
                   fmt::format("MPI: MPI_Finalize lasts longer than {} s (timeout_secs): another process was stopped, has ended, is cut "
@@ -334,7 +334,7 @@ private:
 std::shared_ptr<group> make_group(int* argc, char*** argv, const options& options) {
   stepwell::detail::refuse_negative("mpi: timeout_secs", options.timeout_secs);
   stepwell::detail::refuse_negative("mpi: parts", options.parts);
-  if (!options.time) { throw invalid_argument_error("mpi: time is null; leave it out for the clock of the machine"); }
+  if (!options.clock) { throw invalid_argument_error("mpi: clock is null; leave it out for the clock of the machine"); }
   const auto threads = options.timeout_secs.count() == 0 ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE;
   auto with = runtime::shared(argc, argv, threads);
   return std::make_shared<group>(std::make_unique<mpi_engine>(std::move(with), options), group_options{.parts = options.parts});

@@ -23,7 +23,7 @@ struct options {
   /// Number of parts of each batch for equal bits, see `group_options::parts`.
   int parts = 0;
   /// Clock of the time limit.
-  std::shared_ptr<clock> time = system_clock();
+  std::shared_ptr<stepwell::clock> clock = system_clock();
 };
 
 /// Returns the group of all processes of this MPI job. `mpirun` and `srun` start such a job; a program without a launcher is a group of one

@@ -61,9 +61,9 @@ void resolve_directories(training_options& options) {
 
 summary::writer_options event_options(const training_options& options) {
   summary::writer_options writer;
-  if (options.saver.file_system) { writer.files = options.saver.file_system; }
+  if (options.saver.file_system) { writer.file_system = options.saver.file_system; }
   if (options.saver.pool) { writer.threads = options.saver.pool; }
-  writer.time = options.clock ? options.clock : system_clock();
+  writer.clock = options.clock ? options.clock : system_clock();
   writer.metrics = options.metrics;
   return writer;
 }

@@ -192,14 +192,15 @@ struct metric_writer::core {
         written_as(what == kind::json_lines ? form::json
                    : columns.empty()        ? form::csv
                                             : form::csv_rows),
-        files(options.files), log(open_text_log(*files, path, beginning())), out(std::move(log.sink), "metric writer of " + path, options) {
+        files(options.file_system), log(open_text_log(*files, path, beginning())),
+        out(std::move(log.sink), "metric writer of " + path, options) {
     if (what != kind::csv || !log.is_new) { return; }
     const auto header = beginning();
     out.append(header.size(), [&](std::byte* into) { return header.copy(reinterpret_cast<char*>(into), header.size()); });
   }
 
   core(std::string name, std::unique_ptr<metric_sink> sink, const metric_writer_options& options)
-      : path(std::move(name)), columns(checked_columns(options.columns, false, path)), written_as(form::frames), files(options.files),
+      : path(std::move(name)), columns(checked_columns(options.columns, false, path)), written_as(form::frames), files(options.file_system),
         log(log_into(path, std::move(sink))), out(std::move(log.sink), "metric writer of " + path, options) {}
 
   [[nodiscard]] std::string beginning() const {

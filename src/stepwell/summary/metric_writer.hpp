@@ -30,9 +30,9 @@ namespace stepwell::summary {
 
 /// Options of a metric writer.
 struct metric_writer_options {
-  std::shared_ptr<io::file_system> files = io::posix_file_system();
+  std::shared_ptr<io::file_system> file_system = io::posix_file_system();
   std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Pool that runs the writing task.
-  std::shared_ptr<clock> time = system_clock();
+  std::shared_ptr<stepwell::clock> clock = system_clock();
   std::size_t max_queue_bytes = std::size_t{1} << 20;  ///< Size of the queue, above zero. While the queue is full, adding a number blocks.
   /// Minimum time between two flushes that the writer starts by itself. The first number that is added after this time causes a flush.
   /// Without a further number, nothing is flushed. 0: each number causes a flush.

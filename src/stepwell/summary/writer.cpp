@@ -114,18 +114,18 @@ event_file make_event_file(const std::string& directory, const writer_options& o
   if (checked(options).filename_suffix.find('/') != std::string::npos) {
     throw invalid_argument_error("filename_suffix, the end of an event file's name, must not contain a slash: " + options.filename_suffix);
   }
-  const auto now = std::chrono::duration_cast<std::chrono::seconds>(options.time->wall_now().time_since_epoch()).count();
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(options.clock->wall_now().time_since_epoch()).count();
   constexpr int attempts = 16;  // another host may take the same name, but hardly twice
   for (int attempt = 1;; ++attempt) {
-    const auto names = value_or_throw(options.files->list(directory));
+    const auto names = value_or_throw(options.file_system->list(directory));
     const auto name = next_name(names, now, options.filename_suffix);
     const auto path = io::join_path(directory, name);
-    auto opened = options.files->open(path, io::open_mode::create_new);
+    auto opened = options.file_system->open(path, io::open_mode::create_new);
     if (!opened && opened.error().code == errc::already_exists && attempt < attempts) { continue; }
     auto file = value_or_throw(std::move(opened));
-    value_or_throw(options.files->sync_directory(directory));
+    value_or_throw(options.file_system->sync_directory(directory));
     warn_if_not_last(names, name);
-    return {path, std::make_unique<event_file_sink>(options.files, path, std::move(file))};
+    return {path, std::make_unique<event_file_sink>(options.file_system, path, std::move(file))};
   }
 }
 
@@ -133,10 +133,10 @@ event_file make_event_file(const std::string& directory, const writer_options& o
 
 struct writer::core {
   core(std::string dir, writer_options wanted)
-      : options(std::move(wanted)), directory(made_directory(*options.files, dir)), file(make_event_file(directory, options)),
+      : options(std::move(wanted)), directory(made_directory(*options.file_system, dir)), file(make_event_file(directory, options)),
         out(std::move(file.sink), "event writer of " + directory, options) {
     // The time has whole seconds, as TensorFlow writes it.
-    const auto now = std::chrono::duration_cast<std::chrono::seconds>(options.time->wall_now().time_since_epoch());
+    const auto now = std::chrono::duration_cast<std::chrono::seconds>(options.clock->wall_now().time_since_epoch());
     const format::file_version version{std::string(format::event_file_version)};
     const auto bytes = format::encode_event({static_cast<double>(now.count()), 0, version, ""});
     add_bytes(std::as_bytes(std::span(bytes)));
@@ -257,7 +257,7 @@ struct writer::core {
   }
 
   const writer_options options;
-  event_time times{options.time};
+  event_time times{options.clock};
   const std::string directory;
   event_file file;
   output out;
@@ -283,10 +283,10 @@ std::shared_ptr<writer> writer::shared(const std::string& directory, writer_opti
   };
   static registry& all = *new registry;  // never destroyed, because static destructors may request writers
   // A fence that is only a substitute for a lock does not separate the sessions of this process. Another fence is that of one writer.
-  const auto fenced = std::dynamic_pointer_cast<io::fenced_directory>(options.files);
+  const auto fenced = std::dynamic_pointer_cast<io::fenced_directory>(options.file_system);
   const bool is_substitute = fenced && fenced->use() == io::fence_use::if_not_lockable;
-  const std::pair<const io::file_system*, std::string> where((is_substitute ? fenced->base() : options.files).get(),
-                                                             made_directory(*options.files, directory));
+  const std::pair<const io::file_system*, std::string> where((is_substitute ? fenced->base() : options.file_system).get(),
+                                                             made_directory(*options.file_system, directory));
   const std::lock_guard lock(all.mutex);
   auto known = all.writers[where].lock();
   if (known && !known->is_closed()) {
@@ -425,7 +425,7 @@ std::optional<status> writer::failure() const {
   return found;
 }
 bool writer::is_closed() const noexcept { return core_->out.is_over(); }
-const std::shared_ptr<clock>& writer::time() const noexcept { return core_->options.time; }
+const std::shared_ptr<clock>& writer::time() const noexcept { return core_->options.clock; }
 const std::string& writer::directory() const noexcept { return core_->directory; }
 const std::string& writer::path() const noexcept { return core_->file.path; }
 

@@ -95,13 +95,13 @@ std::uintmax_t bytes_in(const std::string& directory) {
 void run_library(reader_run& all) {
   const auto& directory = all.directory();
   all.run("latest_checkpoint", [&] { static_cast<void>(latest_checkpoint(directory)); });
-  const bool is_found = all.run("find_newest_whole", [&] {
-    auto newest = find_newest_whole(directory);
+  const bool is_found = all.run("latest_whole_checkpoint", [&] {
+    auto newest = latest_whole_checkpoint(directory);
     crafted_model model;
     all.run("restore", [&] { restore(model.variables(), newest.value()); });
     all.run("step", [&] { static_cast<void>(newest->step()); });
   });
-  if (!is_found) { all.note("find_newest_whole", "no checkpoint found, though two are good"); }
+  if (!is_found) { all.note("latest_whole_checkpoint", "no checkpoint found, though two are good"); }
   all.run("saver", [&] {
     saver keeper(directory, {.sync = false});
     static_cast<void>(keeper.restore_newest());

@@ -36,7 +36,7 @@ void damage(const std::string& file) {
 }
 
 std::string newest(const temporary_directory& directory) {
-  const auto reader = sw::find_newest_whole(directory.path());
+  const auto reader = sw::latest_whole_checkpoint(directory.path());
   return reader ? std::filesystem::path(reader->prefix()).filename().string() : "";
 }
 
@@ -86,9 +86,9 @@ TEST_CASE("checkpoints on disk are listed by rising step", "[checkpoint][latest]
 
 TEST_CASE("a directory that claims nothing has no newest checkpoint", "[checkpoint][latest]") {
   const temporary_directory directory;
-  CHECK_FALSE(sw::find_newest_whole(directory / "nowhere").has_value());
+  CHECK_FALSE(sw::latest_whole_checkpoint(directory / "nowhere").has_value());
   write_file_text(directory / "model.ckpt-3.data-00000-of-00001", "an orphan claims nothing");
-  CHECK_FALSE(sw::find_newest_whole(directory.path()).has_value());
+  CHECK_FALSE(sw::latest_whole_checkpoint(directory.path()).has_value());
 }
 
 TEST_CASE("D-4 the newest whole one is found, past damaged ones, with a warning for each", "[checkpoint][latest]") {
@@ -190,18 +190,18 @@ TEST_CASE("a file without permission to read it is an error, never a silent rest
     CAPTURE(part);
     const auto files = std::make_shared<sw::test::fault_file_system>();
     files->inject({.kind = sw::test::operation::open, .path_contains = part, .errno_value = EACCES});
-    CHECK_THROWS_AS(sw::find_newest_whole(directory.path(), "model.ckpt", files), sw::permission_denied_error);
+    CHECK_THROWS_AS(sw::latest_whole_checkpoint(directory.path(), "model.ckpt", files), sw::permission_denied_error);
   }
   const auto files = std::make_shared<sw::test::fault_file_system>();
   files->inject({.kind = sw::test::operation::list, .errno_value = EACCES});
-  CHECK_THROWS_AS(sw::find_newest_whole(directory.path(), "model.ckpt", files), sw::permission_denied_error);
+  CHECK_THROWS_AS(sw::latest_whole_checkpoint(directory.path(), "model.ckpt", files), sw::permission_denied_error);
 }
 
 TEST_CASE("training continues from a directory of TensorFlow", "[checkpoint][latest]") {
   const auto folder = sw::test::testdata("ckpt/tf1_estimator");
   if (folder.empty()) { return; }
   CHECK(sw::latest_checkpoint(folder) == folder + "/model.ckpt-10000");
-  const auto reader = sw::find_newest_whole(folder);
+  const auto reader = sw::latest_whole_checkpoint(folder);
   REQUIRE(reader);
   CHECK(reader->is_verified());
   CHECK(reader->step() == 10000);

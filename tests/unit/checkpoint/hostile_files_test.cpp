@@ -60,7 +60,7 @@ bundle_entry zeros_at(std::int64_t offset, std::int64_t size) {
 }
 
 std::string newest(const temporary_directory& directory) {
-  const auto reader = sw::find_newest_whole(directory.path());
+  const auto reader = sw::latest_whole_checkpoint(directory.path());
   return reader ? std::filesystem::path(reader->prefix()).filename().string() : "";
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("a state file of fifty thousand paths is read in linear time", "[check
   const log_capture log;
   CHECK(newest(directory) == "model.ckpt-1");
   std::filesystem::remove(directory / "model.ckpt-1.index");
-  CHECK_THROWS_AS(sw::find_newest_whole(directory.path()), sw::data_loss_error);
+  CHECK_THROWS_AS(sw::latest_whole_checkpoint(directory.path()), sw::data_loss_error);
   CHECK(log.messages().size() < 30);
 }
 

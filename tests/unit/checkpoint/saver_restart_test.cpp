@@ -66,7 +66,7 @@ std::string newest_in_state_file(const workshop& shop) {
 std::string newest_in_all_views(const workshop& shop) {
   const auto named = newest_in_state_file(shop);
   const auto latest = sw::latest_checkpoint(shop.directory.path());
-  const auto whole = sw::find_newest_whole(shop.directory.path());
+  const auto whole = sw::latest_whole_checkpoint(shop.directory.path());
   const auto path = shop.directory / named;
   return latest == path && whole && whole->prefix() == path ? named : "they differ";
 }

@@ -45,7 +45,7 @@ struct saved_weights {
   }
 
   [[nodiscard]] sw::init_from_weights from(sw::weight_names rules, bool allow_missing = false) const {
-    return init_from_safetensors("/run/a.safetensors", std::move(rules), {.allow_missing = allow_missing, .files = files});
+    return init_from_safetensors("/run/a.safetensors", std::move(rules), {.allow_missing = allow_missing, .file_system = files});
   }
   [[nodiscard]] sw::variable_list backbone() {
     return sw::variables({{"backbone/conv1/weight", weight}, {"backbone/conv1/bias", bias}, {"top", top}});
@@ -124,10 +124,10 @@ TEST_CASE("the session's own variables are never set from weights", "[creation][
 
 TEST_CASE("a file of another format than expected is refused, and names both formats", "[creation][warm_start]") {
   saved_weights rig;
-  const auto wrong = sw::init_from_npz("/run/a.safetensors", {}, {.files = rig.files});
+  const auto wrong = sw::init_from_npz("/run/a.safetensors", {}, {.file_system = rig.files});
   CHECK(message_of<sw::invalid_argument_error>([&] { wrong.apply(rig.backbone()); }).find("safetensors") != std::string::npos);
-  CHECK_THROWS_AS(init_from_safetensors("/run/b.safetensors", {}, {.files = rig.files}).apply(rig.backbone()), sw::not_found_error);
-  sw::init_from_weights("/run/a.safetensors", {.prefix_in_file = "module.", .prefix = "backbone/"}, {.files = rig.files})
+  CHECK_THROWS_AS(init_from_safetensors("/run/b.safetensors", {}, {.file_system = rig.files}).apply(rig.backbone()), sw::not_found_error);
+  sw::init_from_weights("/run/a.safetensors", {.prefix_in_file = "module.", .prefix = "backbone/"}, {.file_system = rig.files})
       .apply(rig.backbone());
   CHECK(rig.bias == std::vector<float>{3});
 }

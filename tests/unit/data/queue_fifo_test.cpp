@@ -28,7 +28,7 @@ namespace {
 
 /// A small queue on a manual clock. Each thread that waits in it is a pending alarm.
 struct small_queue {
-  explicit small_queue(std::size_t capacity = 2) : queue({.capacity = capacity, .name = "small", .time = time}) {}
+  explicit small_queue(std::size_t capacity = 2) : queue({.capacity = capacity, .name = "small", .clock = time}) {}
 
   /// Starts a thread that enqueues `value`. Returns when the value is enqueued or the thread waits.
   std::future<void> blocked_producer(int value) {

@@ -60,7 +60,7 @@ TEST_CASE("each element is as likely to come out first as any other", "[data][sh
 
 TEST_CASE("a shuffle queue keeps min_after_dequeue elements until it is closed", "[data][shuffle_queue]") {
   const auto time = std::make_shared<sw::manual_clock>();
-  data::shuffle_queue<int> queue({.capacity = 4, .min_after_dequeue = 2, .time = time});
+  data::shuffle_queue<int> queue({.capacity = 4, .min_after_dequeue = 2, .clock = time});
   queue.enqueue(1);
   queue.enqueue(2);
   auto taken = std::async(std::launch::async, [&] { return queue.dequeue(); });
@@ -82,7 +82,7 @@ TEST_CASE("a shuffle queue keeps min_after_dequeue elements until it is closed",
 
 TEST_CASE("a full shuffle queue blocks its producers, and a cancellation sends them away", "[data][shuffle_queue]") {
   const auto time = std::make_shared<sw::manual_clock>();
-  data::shuffle_queue<int> queue({.capacity = 2, .min_after_dequeue = 1, .time = time});
+  data::shuffle_queue<int> queue({.capacity = 2, .min_after_dequeue = 1, .clock = time});
   queue.enqueue(1);
   queue.enqueue(2);
   auto third = std::async(std::launch::async, [&] { queue.enqueue(3); });
@@ -102,7 +102,7 @@ TEST_CASE("a shuffle queue out of which nothing could come is refused", "[data][
 TEST_CASE("many producers and consumers of a shuffle queue: nothing is lost or doubled", "[data][shuffle_queue]") {
   constexpr int producers = 4;
   constexpr int each = 1'000;
-  data::shuffle_queue<int> queue({.capacity = 8, .min_after_dequeue = 4, .time = std::make_shared<sw::manual_clock>()});
+  data::shuffle_queue<int> queue({.capacity = 8, .min_after_dequeue = 4, .clock = std::make_shared<sw::manual_clock>()});
   std::array<std::vector<int>, 2> taken;
   {
     std::vector<std::jthread> consumers;

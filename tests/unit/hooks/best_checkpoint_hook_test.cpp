@@ -327,7 +327,7 @@ TEST_CASE("early stopping ends with the best state restored, and the last checkp
   };
   CHECK(run() == 2);
   scripted_model last;
-  sw::restore(last.variables(), *sw::find_newest_whole(directory.path()));
+  sw::restore(last.variables(), *sw::latest_whole_checkpoint(directory.path()));
   CHECK(last.next == 5);
   CHECK(run() == 2);  // a resumed run stops at once, and restores the same state
 }

@@ -118,7 +118,7 @@ struct noting_creation {
 };
 
 sw::session_setup from_newest_of(const std::string& directory) {
-  return {.find_checkpoint = [directory] { return sw::find_newest_whole(directory); }};
+  return {.find_checkpoint = [directory] { return sw::latest_whole_checkpoint(directory); }};
 }
 
 }  // namespace

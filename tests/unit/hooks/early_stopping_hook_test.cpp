@@ -93,7 +93,7 @@ TEST_CASE("a resumed run continues to count", "[hooks][early_stopping]") {
   const std::vector<double> script{3, 1, 2, 2, 2, 2};
   const auto start = [&](scripted_model& model, std::int64_t patience) {
     model.script = script;
-    return sw::monitored_session(sw::session_setup{.find_checkpoint = [&] { return sw::find_newest_whole(directory.path()); }}, model,
+    return sw::monitored_session(sw::session_setup{.find_checkpoint = [&] { return sw::latest_whole_checkpoint(directory.path()); }}, model,
                                  sw::early_stopping_hook{{.patience = patience}, &scripted_model::result::score},
                                  sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 1}});
   };

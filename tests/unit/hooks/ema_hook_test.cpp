@@ -95,14 +95,14 @@ std::vector<double> averages_after(int steps, const sw::ema_options& options) {
 
 /// Returns a session that restores from a directory and saves there every second step.
 auto continued(wandering_model& model, const std::string& directory, sw::ema_options options = {.decay = 0.5}) {
-  return sw::monitored_session(sw::session_setup{.find_checkpoint = [directory] { return sw::find_newest_whole(directory); }}, model,
+  return sw::monitored_session(sw::session_setup{.find_checkpoint = [directory] { return sw::latest_whole_checkpoint(directory); }}, model,
                                sw::ema_hook{std::move(options), model},
                                sw::checkpoint_saver_hook{{.checkpoint_dir = directory, .save_steps = 2}});
 }
 
 wandering_model in_checkpoint(const std::string& directory) {
   wandering_model model;
-  sw::restore(model.variables(), *sw::find_newest_whole(directory));
+  sw::restore(model.variables(), *sw::latest_whole_checkpoint(directory));
   return model;
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a resumed run has the averages of one that never stopped, bit by bit"
   wandering_model model;
   const auto session = continued(model, directory.path(), options);
   wandering_model averages;
-  auto reader = sw::find_newest_whole(directory.path());
+  auto reader = sw::latest_whole_checkpoint(directory.path());
   sw::restore(averages.variables(), *reader, {.names = sw::ema_names(model.variables(), options)});
   CHECK(values_of(averages) == averages_after(12, options));
   CHECK(averages.count == 12);

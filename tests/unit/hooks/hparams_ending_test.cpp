@@ -51,7 +51,7 @@ struct rig {
 
   [[nodiscard]] auto hook() const {
     const sw::summary_saver_options options{
-        .output_dir = directory.path(), .events = {.time = clock}, .save_steps = 1, .hparams = sw::format::hparam_map{{"batch_size", 32}}};
+        .output_dir = directory.path(), .events = {.clock = clock}, .save_steps = 1, .hparams = sw::format::hparam_map{{"batch_size", 32}}};
     return sw::summary_saver_hook{options, sw::summary::scalar("count", [](const int& count) { return count; })};
   }
   [[nodiscard]] statuses endings() const {

@@ -42,7 +42,7 @@ std::string line(std::int64_t step, const std::string& tag, const std::string& v
 std::shared_ptr<sw::summary::csv_writer> csv_in(const temporary_directory& directory, const std::shared_ptr<sw::clock>& time,
                                                 std::shared_ptr<sw::io::file_system> files = sw::io::posix_file_system()) {
   return std::make_shared<sw::summary::csv_writer>(directory / "metrics.csv",
-                                                   sw::summary::metric_writer_options{.files = std::move(files), .time = time});
+                                                   sw::summary::metric_writer_options{.file_system = std::move(files), .clock = time});
 }
 
 }  // namespace

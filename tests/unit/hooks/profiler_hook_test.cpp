@@ -267,7 +267,7 @@ TEST_CASE("a timeline that cannot be written is a warning, and training continue
   test::log_capture log;
   timed_model model;
   const auto files = std::make_shared<test::fault_file_system>();
-  sw::monitored_session session(rig.options, model, rig.every(2, {.files = files}));
+  sw::monitored_session session(rig.options, model, rig.every(2, {.file_system = files}));
   files->inject({.path_contains = "timeline-2"});
   for (int i = 0; i < 4; ++i) { session.run(); }
   session.close();
@@ -283,8 +283,8 @@ TEST_CASE("a failed event file is a warning if only the profiler writes to it, a
   timed_model model;
   const auto files = std::make_shared<test::fault_file_system>();
   const bool is_alone = GENERATE(true, false);
-  auto profiler = rig.every(1, {.files = files});
-  const auto other = is_alone ? nullptr : sw::summary::writer::shared(rig.directory.path(), {.files = files});
+  auto profiler = rig.every(1, {.file_system = files});
+  const auto other = is_alone ? nullptr : sw::summary::writer::shared(rig.directory.path(), {.file_system = files});
   files->inject({.kind = test::operation::write, .path_contains = "tfevents", .from_then_on = true});
   sw::monitored_session session(rig.options, model, std::move(profiler));
   for (int i = 0; i < 3; ++i) { session.run(); }

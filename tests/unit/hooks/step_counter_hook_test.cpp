@@ -35,7 +35,7 @@ std::map<std::int64_t, float> rates(striding_model model, sw::step_counter_optio
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::manual_clock>();
   options.output_dir = directory.path();
-  options.events.time = clock;
+  options.events.clock = clock;
   sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::step_counter_hook{std::move(options)});
   for (int i = 0; i < runs; ++i) {
     clock->advance(gap);

@@ -72,7 +72,7 @@ steps_written written(sw::summary_saver_options options, int runs, sw::clock::du
   counting_model model;
   int asked = 0;
   options.output_dir = directory.path();
-  options.events.time = clock;
+  options.events.clock = clock;
   sw::monitored_session session(
       sw::training_options{.clock = clock}, model,
       sw::summary_saver_hook{std::move(options), sw::summary::scalar("asked", [&](const int&) { return ++asked; }),

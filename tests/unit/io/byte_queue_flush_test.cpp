@@ -31,7 +31,7 @@ TEST_CASE("a flush that was started may be waited for after the queue is gone, a
   const auto threads = std::make_shared<io::pool>(1);
   const auto time = std::make_shared<sw::manual_clock>();
   const auto late = [&] {
-    io::byte_queue queue(std::make_unique<fake_sink>(disk), {.threads = threads, .time = time});
+    io::byte_queue queue(std::make_unique<fake_sink>(disk), {.threads = threads, .clock = time});
     CHECK(queue.append(bytes("late")).ok());
     auto started = queue.start_flush();
     CHECK(queue.close(time->now()).error().code == sw::errc::deadline_exceeded);

@@ -226,7 +226,7 @@ TEST_CASE("a close that gives up leaves the disk to finish alone", "[io][byte_qu
   const auto threads = std::make_shared<io::pool>(1);
   {
     const auto time = std::make_shared<sw::manual_clock>();
-    io::byte_queue queue(std::make_unique<fake_sink>(disk), {.threads = threads, .time = time});
+    io::byte_queue queue(std::make_unique<fake_sink>(disk), {.threads = threads, .clock = time});
     CHECK(queue.append(bytes("late")).ok());
     CHECK(queue.close(time->now()).error().code == sw::errc::deadline_exceeded);
   }

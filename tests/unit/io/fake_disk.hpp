@@ -73,7 +73,7 @@ private:
 struct small_queue {
   explicit small_queue(std::size_t write_at = 8, std::size_t capacity = 16)
       : queue(std::make_unique<fake_sink>(disk),
-              {.capacity_bytes = capacity, .write_at_bytes = write_at, .threads = threads, .time = time}) {}
+              {.capacity_bytes = capacity, .write_at_bytes = write_at, .threads = threads, .clock = time}) {}
 
   fake_disk disk;
   std::shared_ptr<io::pool> threads = std::make_shared<io::pool>(1);

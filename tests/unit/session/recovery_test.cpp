@@ -214,7 +214,7 @@ TEST_CASE("REC-3 REC-5 a first creation that is tried again starts from the chec
   auto setup = rig.setup;
   setup.find_checkpoint = [&, fails = where == "find"]() mutable {
     if (std::exchange(fails, false)) { throw sw::unavailable_error("the directory is not mounted yet"); }
-    return sw::find_newest_whole(rig.directory.path());
+    return sw::latest_whole_checkpoint(rig.directory.path());
   };
   sw::monitored_session session(setup, sw::chief_session_creator(again, scaffold.make()), attempts_hook{}, tripping_hook{where});
   CHECK(session.global_step() == 1);

@@ -79,7 +79,7 @@ TEST_CASE("a snapshot of a session holds what a checkpoint of that step would, w
   const auto taken = session.snapshot();
   wait_for_saves(session);
   CHECK(taken.step() == 4);
-  CHECK(names_in(taken) == names_in(*sw::find_newest_whole(rig.directory.path())));
+  CHECK(names_in(taken) == names_in(*sw::latest_whole_checkpoint(rig.directory.path())));
   run_until(session, 6);
   adding_model another;
   CHECK(sw::restore(another, taken).restored == std::vector<std::string>{"sum", "weights"});

@@ -41,8 +41,8 @@ struct desk {
 
   [[nodiscard]] summary::metric_writer_options options() const {
     summary::metric_writer_options made;
-    made.files = files;
-    made.time = time;
+    made.file_system = files;
+    made.clock = time;
     return made;
   }
 };
@@ -190,7 +190,7 @@ TEST_CASE("an event writer passes scalars and starts on to its metric writers, a
   const desk with;
   const auto csv = std::make_shared<summary::csv_writer>(with.path, with.options());
   summary::writer_options options;
-  options.time = with.time;
+  options.clock = with.time;
   options.metrics = {csv};
   summary::writer events(with.directory / "events", options);
   events.add_session_log(sw::format::session_status::start, 3);
@@ -302,7 +302,7 @@ TEST_CASE("an event writer forwards its scalars to a sink of the program", "[sum
   const desk with;
   const auto table = std::make_shared<table_sink::content>();
   const auto sink = std::make_shared<summary::sink_writer>("the table", std::make_unique<table_sink>(table), with.options());
-  summary::writer events(with.directory / "events", {.files = with.files, .time = with.time, .metrics = {sink}});
+  summary::writer events(with.directory / "events", {.file_system = with.files, .clock = with.time, .metrics = {sink}});
   events.add_scalar("loss", 0.25, 7);
   events.flush();
   CHECK(table->rows == std::vector<table_sink::row>{{7, "loss", 0.25, "0.25", false}});

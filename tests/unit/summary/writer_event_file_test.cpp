@@ -14,7 +14,7 @@ namespace {
 
 // Returns the name of a new event file in the directory, made at the time 1700000000.
 std::string made_in(const test::temporary_directory& directory, std::string suffix = "") {
-  const summary::writer writer(directory.path(), {.time = std::make_shared<sw::manual_clock>(), .filename_suffix = std::move(suffix)});
+  const summary::writer writer(directory.path(), {.clock = std::make_shared<sw::manual_clock>(), .filename_suffix = std::move(suffix)});
   return std::filesystem::path(writer.path()).filename();
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("a file that another process creates between the check and the creatio
     taken = asked.path;
     test::write_file_text(taken, "somebody else's");
   });
-  const summary::writer writer(directory.path(), {.files = files, .time = std::make_shared<sw::manual_clock>()});
+  const summary::writer writer(directory.path(), {.file_system = files, .clock = std::make_shared<sw::manual_clock>()});
   CHECK(test::file_names_in(directory.path()).size() == 2);
   CHECK(test::file_text(taken) == "somebody else's");
   CHECK(taken < writer.path());

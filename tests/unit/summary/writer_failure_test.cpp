@@ -23,8 +23,8 @@ struct failing_desk {
   summary::writer_options options;
 
   failing_desk() {
-    options.files = files;
-    options.time = std::make_shared<sw::manual_clock>();
+    options.file_system = files;
+    options.clock = std::make_shared<sw::manual_clock>();
     options.max_queue_bytes = 1'000;
   }
 
@@ -157,7 +157,7 @@ TEST_CASE("closing with a deadline on a disk that hangs says so in time", "[summ
   std::condition_variable changed;
   bool may_go = false;
   const auto time = std::make_shared<sw::manual_clock>();
-  with.options.time = time;
+  with.options.clock = time;
   with.options.threads = std::make_shared<sw::io::pool>(1);
   summary::writer writer(with.directory.path(), with.options);
   with.files->before_each([&](const test::event& asked) {

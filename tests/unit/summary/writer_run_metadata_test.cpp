@@ -25,9 +25,9 @@ struct desk {
   summary::writer_options options;
 
   desk() {
-    options.files = files;
+    options.file_system = files;
     options.threads = std::make_shared<sw::io::pool>(1);
-    options.time = std::make_shared<sw::manual_clock>();
+    options.clock = std::make_shared<sw::manual_clock>();
   }
 };
 

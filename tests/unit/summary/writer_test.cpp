@@ -24,7 +24,7 @@ struct desk {
 
   [[nodiscard]] summary::writer_options options(format::summary_style style = format::summary_style::simple) const {
     summary::writer_options made;
-    made.time = time;
+    made.clock = time;
     made.style = style;
     return made;
   }

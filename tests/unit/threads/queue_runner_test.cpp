@@ -47,7 +47,7 @@ const std::vector<std::int64_t> one_to_five = {1, 2, 3, 4, 5};
 
 struct rig {
   std::shared_ptr<sw::manual_clock> time = std::make_shared<sw::manual_clock>();
-  data::fifo_queue<std::int64_t> queue{{.capacity = 3, .name = "numbers", .time = time}};
+  data::fifo_queue<std::int64_t> queue{{.capacity = 3, .name = "numbers", .clock = time}};
   std::atomic<std::int64_t> next = 0;
   sw::coordinator threads{time, {}};
   int session = 0;  // its address identifies the session

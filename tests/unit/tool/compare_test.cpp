@@ -16,7 +16,7 @@ using sw::tool::exit_code;
 namespace {
 
 void write_run(const std::string& directory, double rate, const std::vector<double>& losses) {
-  sw::summary::writer writer(directory, {.time = std::make_shared<sw::manual_clock>()});
+  sw::summary::writer writer(directory, {.clock = std::make_shared<sw::manual_clock>()});
   writer.add_session_log(sw::format::session_status::start, 1);
   writer.add_hparams({{"rate", rate}, {"units", 32}});
   for (std::size_t i = 0; i < losses.size(); ++i) {
@@ -56,7 +56,7 @@ TEST_CASE("compare ignores the values of steps that were made again", "[tool][co
   const temporary_directory directory;
   write_run(directory / "a", 0.5, {1, 0.25});
   {
-    sw::summary::writer writer(directory / "a", {.time = std::make_shared<sw::manual_clock>()});
+    sw::summary::writer writer(directory / "a", {.clock = std::make_shared<sw::manual_clock>()});
     writer.add_session_log(sw::format::session_status::start, 2);
     writer.add_scalar("loss", 0.75, 2);
     writer.close();
@@ -89,7 +89,7 @@ TEST_CASE("compare takes a loss for a loss and a score for a score, and stars no
                                          "global_step/sec",    "dice", "glossary_score", "f1_score"};
   const std::vector<std::string> none = {"learning_rate", "grad_norm", "epoch", "memory", "glossy", "terror"};
   for (const std::string run : {"a", "b"}) {
-    sw::summary::writer writer(directory / run, {.time = std::make_shared<sw::manual_clock>()});
+    sw::summary::writer writer(directory / run, {.clock = std::make_shared<sw::manual_clock>()});
     for (const auto* tags : {&low, &high, &none}) {
       for (const auto& tag : *tags) { writer.add_scalar(tag, run == "a" ? 1.0 : 2.0, 1); }
     }

@@ -141,7 +141,7 @@ TEST_CASE("stats says how a run stands", "[tool][stats]") {
   const workshop shop;
   save(shop, 1, 2);
   {
-    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    sw::summary::writer writer(shop.directory.path(), {.clock = shop.clock});
     for (int step = 1; step <= 100; ++step) {
       shop.clock->advance(std::chrono::milliseconds(step <= 50 ? 100 : 400));
       writer.add_scalar("loss", 1.0, step);
@@ -265,7 +265,7 @@ TEST_CASE("links are searched once, a loop of links ends, and stats counts what 
 
 TEST_CASE("the rate of the last part of a run is not that of a wait after the last step", "[tool][stats]") {
   const workshop shop;
-  sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+  sw::summary::writer writer(shop.directory.path(), {.clock = shop.clock});
   for (int step = 1; step <= 100; ++step) {
     shop.clock->advance(std::chrono::milliseconds(100));
     writer.add_scalar("loss", 1.0, step);
@@ -279,7 +279,7 @@ TEST_CASE("the rate of the last part of a run is not that of a wait after the la
 TEST_CASE("stats prints only ASCII if the locale has no more", "[tool][stats]") {
   const workshop shop;
   save(shop, 1, 1);
-  sw::summary::writer writer(shop.directory.path(), {.time = shop.clock, .filename_suffix = ".π"});
+  sw::summary::writer writer(shop.directory.path(), {.clock = shop.clock, .filename_suffix = ".π"});
   for (int step = 1; step <= 10; ++step) {
     shop.clock->advance(std::chrono::milliseconds(100));
     writer.add_scalar("loss", 1.0, step);
@@ -307,7 +307,7 @@ TEST_CASE("stats names the checkpoint saved last, not the highest step, with and
 TEST_CASE("stats of a resumed run counts neither the settings written at step 0 nor the time between sessions", "[tool][stats]") {
   const workshop shop;
   const auto train = [&](std::int64_t from, std::int64_t to) {
-    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    sw::summary::writer writer(shop.directory.path(), {.clock = shop.clock});
     writer.add_session_log(sw::format::session_status::start, from);
     writer.add_hparams({{"learning_rate", 0.1}});
     writer.add_text("settings", "the same in every session", 0);
@@ -332,7 +332,7 @@ TEST_CASE("stats of a resumed run counts neither the settings written at step 0 
 TEST_CASE("stats shows the last step of the last session, not the greatest one", "[tool][stats]") {
   const workshop shop;
   const auto train = [&](std::int64_t from, std::int64_t to) {
-    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    sw::summary::writer writer(shop.directory.path(), {.clock = shop.clock});
     writer.add_session_log(sw::format::session_status::start, from);
     for (auto step = from; step <= to; ++step) {
       shop.clock->advance(std::chrono::milliseconds(100));
@@ -352,7 +352,7 @@ TEST_CASE("stats shows the last step of the last session, not the greatest one",
 TEST_CASE("stats takes the rate of a short session from its checkpoints, and none from values at one step", "[tool][stats]") {
   const workshop shop;
   const auto train = [&](std::int64_t from, bool saves) {
-    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    sw::summary::writer writer(shop.directory.path(), {.clock = shop.clock});
     writer.add_session_log(sw::format::session_status::start, from);
     for (auto step = from; step < from + 5; ++step) {
       shop.clock->advance(std::chrono::milliseconds(500));
@@ -381,7 +381,7 @@ TEST_CASE("stats gives no rate from a checkpoint of one session to one of the ne
     const auto index = shop.directory / ("model.ckpt-" + std::to_string(step) + ".index");
     std::filesystem::last_write_time(
         index, std::filesystem::file_time_type::clock::from_sys(std::chrono::sys_seconds(std::chrono::seconds(static_cast<int>(to)))));
-    sw::summary::writer writer(shop.directory.path(), {.time = shop.clock});
+    sw::summary::writer writer(shop.directory.path(), {.clock = shop.clock});
     writer.add_event({.wall_time = from,
                       .step = step,
                       .what = sw::format::session_log{.status = sw::format::session_status::start, .checkpoint_path = {}, .message = {}},

@@ -22,7 +22,7 @@ namespace {
 
 /// Writes scalars of "loss" with the values scale/step.
 void write_losses(const std::string& directory, std::int64_t from, std::int64_t to, float scale = 1) {
-  sw::summary::writer writer(directory, {.time = std::make_shared<sw::manual_clock>()});
+  sw::summary::writer writer(directory, {.clock = std::make_shared<sw::manual_clock>()});
   writer.add_session_log(sw::format::session_status::start, from);
   for (auto step = from; step <= to; ++step) { writer.add_scalar("loss", scale / static_cast<float>(step), step); }
   writer.close();
@@ -81,7 +81,7 @@ TEST_CASE("--from and --to choose steps, --log needs a positive value", "[tool][
 TEST_CASE("--log leaves out values of 0 and below, and says how many", "[tool][plot]") {
   const temporary_directory directory;
   {
-    sw::summary::writer writer(directory.path(), {.time = std::make_shared<sw::manual_clock>()});
+    sw::summary::writer writer(directory.path(), {.clock = std::make_shared<sw::manual_clock>()});
     const std::vector<double> losses{1, 0, 0.1, -2, 0.01};
     for (std::size_t i = 0; i < losses.size(); ++i) { writer.add_scalar("loss", losses[i], static_cast<std::int64_t>(i)); }
     writer.close();
@@ -160,7 +160,7 @@ namespace {
 
 /// Writes scalars of several tags: "train/loss" falls, "train/gain" is negative, "eval/loss" is constant.
 void write_tags(const std::string& directory) {
-  sw::summary::writer writer(directory, {.time = std::make_shared<sw::manual_clock>()});
+  sw::summary::writer writer(directory, {.clock = std::make_shared<sw::manual_clock>()});
   for (std::int64_t step = 1; step <= 10; ++step) {
     writer.add_scalar("train/loss", 1.0 / static_cast<double>(step), step);
     writer.add_scalar("train/gain", -static_cast<double>(step), step);
@@ -219,7 +219,7 @@ TEST_CASE("several runs are lines in one picture, for each tag", "[tool][plot]")
 TEST_CASE("plot --ascii prints only ASCII characters, also of names and in errors", "[tool][plot]") {
   const temporary_directory directory;
   for (const std::string run : {"α", "b"}) {
-    sw::summary::writer writer(directory / run, {.time = std::make_shared<sw::manual_clock>()});
+    sw::summary::writer writer(directory / run, {.clock = std::make_shared<sw::manual_clock>()});
     for (std::int64_t step = 1; step <= 10; ++step) {
       writer.add_scalar("loss/π", static_cast<double>(step), step);
       writer.add_scalar("ρ", -1.0, step);
@@ -247,7 +247,7 @@ TEST_CASE("steps above 2^53 are drawn and named exactly", "[tool][plot]") {
   const temporary_directory directory;
   constexpr std::int64_t first = (std::int64_t{1} << 53) + 1;
   {
-    sw::summary::writer writer(directory.path(), {.time = std::make_shared<sw::manual_clock>()});
+    sw::summary::writer writer(directory.path(), {.clock = std::make_shared<sw::manual_clock>()});
     for (std::int64_t i = 0; i < 5; ++i) { writer.add_scalar("loss", static_cast<double>(i % 2), first + i); }
     writer.close();
   }

@@ -292,7 +292,7 @@ TEST_CASE("the chief saves what all have done, and what it restores is whole", "
     for ([[maybe_unused]] const auto& step : chief.steps()) {}
     workers.clear();
     chief.close();
-    const auto newest = sw::find_newest_whole(directory.path());
+    const auto newest = sw::latest_whole_checkpoint(directory.path());
     REQUIRE(newest);
     CHECK(newest->step() == model.count);
   }

@@ -421,7 +421,7 @@ TEST_CASE("a signal limits the wait of a summary for a disk that hangs: the summ
   const auto threads = std::make_shared<sw::io::pool>(1);
   const auto writer = std::make_shared<sw::summary::writer>(
       rig.directory / "logs",
-      sw::summary::writer_options{.files = rig.files, .threads = threads, .time = rig.clock, .max_queue_bytes = 200});
+      sw::summary::writer_options{.file_system = rig.files, .threads = threads, .clock = rig.clock, .max_queue_bytes = 200});
   std::atomic<bool> is_done = false;
   auto session = sw::monitored_training_session(
       rig.model, preemptible(rig), verbose_hook{writer, &is_done},
@@ -472,7 +472,7 @@ TEST_CASE("a signal during a close that waits for the flush of a summary limits 
   std::shared_ptr<sw::session_signals> signals;
   const auto threads = std::make_shared<sw::io::pool>(1);
   const auto writer = std::make_shared<sw::summary::writer>(
-      rig.directory / "logs", sw::summary::writer_options{.files = rig.files, .threads = threads, .time = rig.clock});
+      rig.directory / "logs", sw::summary::writer_options{.file_system = rig.files, .threads = threads, .clock = rig.clock});
   auto session = sw::monitored_training_session(
       rig.model, unsaved(rig), signals_hook{&signals},
       sw::summary_saver_hook{{.writer = writer, .save_steps = 1}, sw::summary::scalar("loss", &adding_model::result::loss)});

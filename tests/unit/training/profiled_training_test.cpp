@@ -29,7 +29,8 @@ TEST_CASE("the timeline of a step that saves shows the copy, and at the end the 
   const auto profiler = rig.directory / "profile";
   auto session = sw::monitored_training_session(
       rig.model, rig.options(),
-      sw::chief_only(sw::profiler_hook{{.save_steps = 2, .output_dir = profiler, .events = {.files = rig.files, .threads = rig.pool}}}));
+      sw::chief_only(
+          sw::profiler_hook{{.save_steps = 2, .output_dir = profiler, .events = {.file_system = rig.files, .threads = rig.pool}}}));
   test::run_until(session, 2);
   const auto at_once = test::shown_in(profiler, 2);
   CHECK(test::has(at_once, "run", "training"));

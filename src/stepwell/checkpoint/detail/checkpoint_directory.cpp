@@ -475,7 +475,7 @@ void checkpoint_directory::pin(const std::string& checkpoint) {
 
 std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
   const std::lock_guard exclusive(one_at_a_time_);
-  auto newest = find_newest_whole(path_, options_.basename, files_);
+  auto newest = latest_whole_checkpoint(path_, options_.basename, files_);
   if (newest) { note_restored(*newest); }
   return newest;
 }

@@ -135,7 +135,7 @@ public:
   /// Returns the names of the files that killed saves left, as found by the constructor. With access `own` the constructor removed them.
   [[nodiscard]] const std::vector<std::string>& leftovers() const noexcept { return leftovers_; }
   /// Returns the newest complete checkpoint. With access `own` the state file then names it as the newest.
-  /// @errors Like `find_newest_whole`. A failure to write the state file is only logged; the next save writes it.
+  /// @errors Like `latest_whole_checkpoint`. A failure to write the state file is only logged; the next save writes it.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
   /// Like `restore_newest`, but the checkpoint is not verified. `hold` is kept alive by the result. The state file is written, and older
   /// checkpoints lose protection, when the session accepts a checkpoint.

@@ -101,7 +101,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   template<class Done>
   bool wait(std::unique_lock<std::mutex>& lock, clock::time_point until, Done done) {
     ++waiting;
-    const bool is_done = options.time->wait_until(lock, changed, until, done);
+    const bool is_done = options.clock->wait_until(lock, changed, until, done);
     --waiting;
     return is_done;
   }
@@ -339,7 +339,7 @@ result<void> byte_queue::pending_flush::wait_for_pool(clock::time_point until, c
   return queue_->wait_synced(lock, target_, until, stop);
 }
 
-const clock& byte_queue::pending_flush::time() const noexcept { return *queue_->options.time; }
+const clock& byte_queue::pending_flush::time() const noexcept { return *queue_->options.clock; }
 
 result<void> byte_queue::flush(clock::time_point until) {
   std::unique_lock lock(core_->mutex);

@@ -43,10 +43,10 @@ public:
 
 /// The options of a queue.
 struct byte_queue_options {
-  std::size_t capacity_bytes = std::size_t{4} << 20;    ///< Memory, divided into two halves: one is filled while the other is written.
-  std::size_t write_at_bytes = std::size_t{256} << 10;  ///< Number of queued bytes that starts the writer; at most half the capacity.
-  std::shared_ptr<pool> threads = pool::shared();       ///< The pool that runs the writer.
-  std::shared_ptr<clock> time = system_clock();         ///< The clock for all waits.
+  std::size_t capacity_bytes = std::size_t{4} << 20;        ///< Memory, divided into two halves: one is filled while the other is written.
+  std::size_t write_at_bytes = std::size_t{256} << 10;      ///< Number of queued bytes that starts the writer; at most half the capacity.
+  std::shared_ptr<pool> threads = pool::shared();           ///< The pool that runs the writer.
+  std::shared_ptr<stepwell::clock> clock = system_clock();  ///< The clock for all waits.
 };
 
 /// A queue that accepts records and writes them in the background, in the order of the calls.

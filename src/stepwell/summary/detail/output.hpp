@@ -39,8 +39,8 @@ public:
   /// the limits of the queue. `name` is used in log messages, such as "event writer of run".
   template<class Options>
   output(std::unique_ptr<io::byte_sink> sink, std::string name, const Options& options)
-      : name_(std::move(name)), time_(options.time), flush_secs_(options.flush_secs),
-        queue_(std::move(sink), {.capacity_bytes = options.max_queue_bytes, .threads = options.threads, .time = options.time}) {
+      : name_(std::move(name)), time_(options.clock), flush_secs_(options.flush_secs),
+        queue_(std::move(sink), {.capacity_bytes = options.max_queue_bytes, .threads = options.threads, .clock = options.clock}) {
     queue_.on_failure([listeners = listeners_](const status& failure) { listeners->notify(failure); });
     arm_flush_timer();
   }
