@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/metrics/metrics.hpp"
 
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/kernel/detail/simd.hpp"
 #include "stepwell/kernel/statistics.hpp"
@@ -10,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <string_view>
 
@@ -36,6 +38,18 @@ std::size_t columns_of(std::string_view metric, std::size_t scores, std::size_t 
   throw invalid_argument_error(
       fmt::format("{}: {} scores for {} labels; give a row with one score of each class for each label", metric, scores, labels));
 }
+
+/// Returns `rows` * `columns` zeros. @errors `resource_exhausted_error` if there is no memory for them.
+template<class T>
+std::vector<T> zeros(std::string_view tried, std::size_t rows, std::size_t columns = 1) {
+  return detail::with_memory(tried, {}, [&] {
+    std::size_t size = 0;
+    if (__builtin_mul_overflow(rows, columns, &size)) { throw std::bad_alloc(); }
+    return std::vector<T>(size);
+  });
+}
+
+std::vector<std::int64_t> empty_bins(std::size_t count) { return zeros<std::int64_t>("auc: could not allocate the bins", count); }
 
 double sum_of(std::span<const float> values) noexcept { return kernel::simd().floats.sum(values.data(), values.size()); }
 double sum_of(std::span<const double> values) noexcept { return kernel::simd().doubles.sum(values.data(), values.size()); }
@@ -133,7 +147,7 @@ variable_list min_max::variables() { return stepwell::variables({{"min", min_}, 
 
 // ---- windowed_mean
 
-windowed_mean::windowed_mean(std::size_t size) : values_(size) {
+windowed_mean::windowed_mean(std::size_t size) : values_(zeros<double>("windowed_mean: could not allocate the window", size)) {
   if (size == 0) { throw invalid_argument_error("windowed_mean: size is 0; give it at least 1"); }
 }
 void windowed_mean::update(double value) noexcept {
@@ -159,10 +173,15 @@ exponential_mean::exponential_mean(double decay) : decay_(decay) {
   throw invalid_argument_error(fmt::format("exponential_mean: decay is {}; it must be at least 0 and below 1", decay));
 }
 void exponential_mean::update(double value) noexcept {
+  if (decay_ == 0) { reset(); }  // earlier values have the weight 0, and 0 * NaN is NaN
   mean_ = decay_ * mean_ + (1 - decay_) * value;
   weight_ = decay_ * weight_ + (1 - decay_);
 }
 void exponential_mean::merge(const exponential_mean& other) noexcept {
+  if (decay_ == 0 && other.weight_ > 0) {  // as in `update`
+    *this = other;
+    return;
+  }
   const double left = 1 - other.weight_;  // decay^count of the other mean
   mean_ = left * mean_ + other.mean_;
   weight_ = left * weight_ + other.weight_;
@@ -189,6 +208,10 @@ double variance::standard_deviation() const noexcept { return std::sqrt(value())
 double variance::mean() const noexcept { return count_ == 0 ? no_value : mean_; }
 void variance::merge(const variance& other) noexcept {
   if (other.count_ == 0) { return; }
+  if (count_ == 0) {  // the square of a great distance from 0 is infinite
+    *this = other;
+    return;
+  }
   const auto mine = static_cast<double>(count_);
   const auto theirs = static_cast<double>(other.count_);
   const double distance = other.mean_ - mean_;
@@ -310,7 +333,8 @@ variable_list precision_recall::variables() {
 
 // ---- confusion_matrix
 
-confusion_matrix::confusion_matrix(std::size_t classes) : classes_(classes), counts_(classes * classes) {
+confusion_matrix::confusion_matrix(std::size_t classes)
+    : classes_(classes), counts_(zeros<std::int64_t>("confusion_matrix: could not allocate the matrix", classes, classes)) {
   if (classes == 0) { throw invalid_argument_error("confusion_matrix: classes is 0; give it at least 1"); }
 }
 std::size_t confusion_matrix::place(std::int64_t label, std::int64_t prediction) const noexcept {
@@ -380,7 +404,7 @@ variable_list confusion_matrix::variables() { return stepwell::variables({{"coun
 
 // ---- auc
 
-auc::auc(std::size_t bins) : positives_(bins), negatives_(bins) {
+auc::auc(std::size_t bins) : positives_(empty_bins(bins)), negatives_(empty_bins(bins)) {
   if (bins < 2) { throw invalid_argument_error(fmt::format("auc: bins is {}; give it at least 2", bins)); }
 }
 void auc::update(double score, bool label) {

@@ -10,13 +10,13 @@
 // * `variables()` returns the state. If a model or a hook lists the state in its variables, a resumed run continues the metric:
 //   `sw::variables({{"weights", weights}, {"accuracy", accuracy.variables()}})`.
 //
-// An update reads each span in one pass. Most updates with spans use vector instructions, with the same bits on all machines. If an update
-// takes two spans, they must have the same size. There is one exception: `scores` may have several elements (a row) for each label.
+// Most updates with spans use vector instructions, with the same bits on all machines. If an update takes two spans, they must have the
+// same size. There is one exception: `scores` may have several elements (a row) for each label.
 //
 // An example with a NaN among its scores is counted, and is never correct: the result of a diverged model is the worst one, not an error.
 // `nan_examples()` of the metrics that take scores returns the number of these examples. Checkpoints of earlier versions lack this number.
-// After a restore from such a checkpoint, only the examples since the restore are counted. A value with weight 0 changes nothing, even if
-// it is NaN.
+// A restore from such a checkpoint does not change the number of the metric; that of a new metric is 0. A value with weight 0 changes
+// nothing, even if it is NaN.
 #pragma once
 
 #include "stepwell/base/variable.hpp"
@@ -98,7 +98,7 @@ private:
 /// @cost `value()` reads all values of the window.
 class windowed_mean {
 public:
-  /// @errors `invalid_argument_error` if `size` is 0.
+  /// @errors `invalid_argument_error` if `size` is 0. `resource_exhausted_error` if there is no memory for the window.
   explicit windowed_mean(std::size_t size);
   void update(double value) noexcept;
   [[nodiscard]] double value() const noexcept;
@@ -166,7 +166,7 @@ public:
   void update(std::span<const std::int64_t> predictions, std::span<const std::int64_t> labels);
   /// Adds one example for each label. `scores` has one row for each label, with one score for each class. The prediction is the class with
   /// the greatest score. If several classes have this score, the first of them is the prediction.
-  /// @errors `invalid_argument_error` if the size of `scores` is not a multiple of the number of labels.
+  /// @errors `invalid_argument_error` unless the size of `scores` is the number of labels times a number of classes that is at least 1.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels);
   [[nodiscard]] double value() const noexcept;
   [[nodiscard]] std::int64_t count() const noexcept { return count_; }
@@ -190,8 +190,8 @@ public:
   /// @errors `invalid_argument_error` if `k` is 0.
   explicit top_k_accuracy(std::size_t k = 5);
   /// Adds one example for each label. `scores` has one row for each label, with one score for each class.
-  /// @errors `invalid_argument_error` if the size of `scores` is not a multiple of the number of labels, or if a label is not a class.
-  /// Nothing is added then.
+  /// @errors `invalid_argument_error` unless the size of `scores` is the number of labels times a number of classes that is at least 1.
+  /// Also if a label is not a class. Nothing is added then.
   void update(std::span<const float> scores, std::span<const std::int64_t> labels);
   [[nodiscard]] double value() const noexcept;
   /// Returns the number of examples with a NaN among their scores.
@@ -244,7 +244,7 @@ private:
 /// numbers. The classes are 0, 1, ..., `classes` - 1.
 class confusion_matrix {
 public:
-  /// @errors `invalid_argument_error` if `classes` is 0.
+  /// @errors `invalid_argument_error` if `classes` is 0. `resource_exhausted_error` if there is no memory for the matrix.
   explicit confusion_matrix(std::size_t classes);
   /// @errors `invalid_argument_error` if the prediction or the label is not a class.
   void update(std::int64_t prediction, std::int64_t label);
@@ -259,8 +259,9 @@ public:
   [[nodiscard]] double precision(std::int64_t of_class) const noexcept;
   [[nodiscard]] double recall(std::int64_t of_class) const noexcept;
   [[nodiscard]] double f1(std::int64_t of_class) const noexcept;
-  /// Returns the mean of F1 over all classes. A class that is neither a label nor a prediction of any example has the F1 `zero_division`,
-  /// as in scikit-learn: 0 or 1, or NaN to leave such classes out of the mean. NaN if all classes are left out.
+  /// Returns the mean of F1 over all classes. A class that is neither a label nor a prediction of any example has the F1 `zero_division`: 0
+  /// or 1, or NaN to leave such classes out of the mean. The result is that of scikit-learn's `f1_score` with `average="macro"` and
+  /// `labels=range(classes)`. Without `labels`, scikit-learn leaves such classes out. NaN if all classes are left out.
   [[nodiscard]] double macro_f1(double zero_division = 0) const noexcept;
   /// Returns the fraction of correct predictions.
   [[nodiscard]] double value() const noexcept;
@@ -281,11 +282,11 @@ private:
 
 /// The area under the curve of the receiver operating characteristic (ROC): the probability that an example with a true label has a greater
 /// score than an example with a false label. Scores are from 0 to 1, and are counted in bins of equal width. A pair of a true and a false
-/// example in the same bin counts as one half. The error of the result is therefore at most half of the probability of such a pair. NaN if
-/// there is no example with a true label, or none with a false label.
+/// example in the same bin counts as one half. The error is at most half the fraction of pairs that share a bin. NaN if there is no example
+/// with a true label, or none with a false label.
 class auc {
 public:
-  /// @errors `invalid_argument_error` if `bins` is below 2.
+  /// @errors `invalid_argument_error` if `bins` is below 2. `resource_exhausted_error` if there is no memory for the bins.
   explicit auc(std::size_t bins = 1000);
   /// Adds an example. A score below 0 counts as 0, and a score above 1 counts as 1. NaN counts as 0 for a true label, and as 1 for a false
   /// label.

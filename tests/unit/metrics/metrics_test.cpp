@@ -342,6 +342,67 @@ TEST_CASE("a value with weight 0 changes nothing", "[kernel][metrics]") {
   CHECK(perplexity.value() == 1);
 }
 
+TEST_CASE("an exponential_mean with the decay 0 is the newest value, also after a NaN", "[kernel][metrics]") {
+  const double before = GENERATE(not_a_number, infinity, 7.0);
+  metrics::exponential_mean newest(0);
+  newest.update(before);
+  auto merged = newest;
+  newest.update(2);
+  CHECK(newest.value() == 2);
+  newest.merge(metrics::exponential_mean(0));
+  CHECK(newest.value() == 2);
+  merged.merge(newest);
+  CHECK(merged.value() == 2);
+  metrics::exponential_mean old(0.5);  // a weight of 0.5^2000 is less than the least double, and is not 0
+  old.update(not_a_number);
+  metrics::exponential_mean later(0.5);
+  for (int i = 0; i < 2000; ++i) { later.update(1); }
+  old.merge(later);
+  CHECK(std::isnan(old.value()));
+}
+
+TEST_CASE("a metric that is merged into an empty one has the same value for great numbers, too", "[kernel][metrics]") {
+  const auto check = [](const auto& empty, const auto& add) {
+    auto filled = empty;
+    add(filled);
+    auto merged = empty;
+    merged.merge(filled);
+    CHECK(std::isfinite(filled.value()));
+    CHECK(merged.value() == filled.value());
+    merged.merge(empty);
+    CHECK(merged.value() == filled.value());
+  };
+  const auto add_great = [](auto& metric) {
+    metric.update(1e200);
+    metric.update(1e200);
+  };
+  const auto add_prediction = [](auto& metric) {
+    metric.update(1.001e150, 1e150);
+    metric.update(2.001e150, 2e150);
+  };
+  check(metrics::sum(), add_great);
+  check(metrics::mean(), add_great);
+  check(metrics::min_max(), add_great);
+  check(metrics::windowed_mean(3), add_great);
+  check(metrics::exponential_mean(0.5), add_great);
+  check(metrics::variance(), add_great);
+  check(metrics::mean_absolute_error(), add_prediction);
+  check(metrics::mean_squared_error(), add_prediction);
+  check(metrics::r_squared(), [](auto& metric) {
+    metric.update(1e160 + 1e149, 1e160);
+    metric.update(1e160 + 1.1e150, 1e160 + 1e150);
+  });
+}
+
+TEST_CASE("a metric for which there is no memory is a resource_exhausted_error", "[kernel][metrics]") {
+  const auto huge = std::numeric_limits<std::size_t>::max();
+  for (const auto classes : {std::size_t{1} << 31, std::size_t{1} << 32, std::size_t{1} << 40, huge}) {
+    CHECK_THROWS_AS(metrics::confusion_matrix(classes), sw::resource_exhausted_error);
+  }
+  CHECK_THROWS_AS(metrics::windowed_mean(huge), sw::resource_exhausted_error);
+  CHECK_THROWS_WITH(metrics::auc(huge), ContainsSubstring("there is not enough memory"));
+}
+
 TEST_CASE("macro_f1 counts a class that never occurs as zero_division says", "[kernel][metrics]") {
   metrics::confusion_matrix matrix(4);  // by hand, as scikit-learn's f1_score(average="macro", labels=range(4))
   CHECK(std::isnan(matrix.macro_f1(not_a_number)));
