@@ -4,6 +4,7 @@
 // not depend on the number of processes.
 #pragma once
 
+#include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/data/shuffled_batches.hpp"
 #include "stepwell/group/group.hpp"
 
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <ranges>
 #include <span>
 #include <string>
@@ -85,7 +87,7 @@ private:
   }
 };
 
-/// A dataset whose batches are those fixed parts of a batch that this process computes. See `parts_of`.
+/// A dataset. Each of its batches is a vector of the fixed parts that this process computes. See `parts_of`.
 template<class Dataset>
 class group_parts : public detail::divided_dataset<Dataset> {
   using detail::divided_dataset<Dataset>::examples;
@@ -109,8 +111,8 @@ public:
 
 /// Returns a dataset whose batches contain only the part of this process: each batch of the whole group is divided into one part for each
 /// process. Use it in a source of the whole group: `shuffled_batches(part_of(examples, group), {.batch_size = 256})`. The batch size is
-/// that of the whole group. The sizes of the parts differ by at most one. A part is empty if the batch has fewer examples than the group
-/// has processes. The result refers to an lvalue dataset; an rvalue dataset is moved into the result.
+/// that of the whole group. The sizes of the parts differ by at most one. Some parts are empty if the batch has fewer examples than the
+/// group has processes. The result refers to an lvalue dataset; an rvalue dataset is moved into the result.
 /// @threads  Any, like the dataset.
 /// @lifetime An lvalue dataset must outlive the result.
 template<data::dataset Dataset>
@@ -127,24 +129,32 @@ template<data::dataset Dataset>
 
 /// The sums of all parts of a batch. Each part is computed by one process, and its sum is zero in all other processes. The sum over the
 /// group therefore only adds zeros to each part. Then the parts are added in their order. So the bits of the result depend neither on the
-/// number of processes nor on the order in which an engine adds.
+/// number of processes nor on the order in which an engine adds. A sum that is zero is +0.
 /// @cost One sum of `group::parts()` times `size` elements for each step.
 template<std::floating_point T>
 class part_sums {
 public:
-  /// @errors `resource_exhausted_error`.
+  /// @errors `resource_exhausted_error` if there is no memory for the sums.
   part_sums(std::shared_ptr<group> with, std::size_t size) : group_(std::move(with)), size_(size) { clear(); }
 
   /// Returns the sum of the part `index`, into which this process adds. It is zero after `clear`.
   [[nodiscard]] std::span<T> part(int index) noexcept { return std::span(values_).subspan(static_cast<std::size_t>(index) * size_, size_); }
   /// Sets all sums to zero. Call it when a step begins.
-  void clear() { values_.assign(static_cast<std::size_t>(group_->parts()) * size_, T()); }
+  /// @errors `resource_exhausted_error`, only if the group has more parts than before.
+  void clear() {
+    detail::with_memory("could not allocate the sums of the parts of a batch", {}, [this] {
+      std::size_t count = 0;
+      if (__builtin_mul_overflow(static_cast<std::size_t>(group_->parts()), size_, &count)) { throw std::bad_alloc(); }
+      values_.assign(count, T());
+    });
+  }
   /// Sums over the group, and returns the sum of all parts.
   /// @errors   Those of `group::sum`.
   /// @lifetime Valid until the next call of a function of this object.
   [[nodiscard]] std::span<const T> sum() {
     group_->sum(values_);
     const auto total = part(0);
+    for (auto& value : total) { value += T(); }  // in a group of one process, no zero was added to -0
     for (std::size_t i = size_; i < values_.size(); ++i) { total[i % size_] += values_[i]; }
     return total;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stepwell/group/group.hpp>
+#include <stepwell/group/part_of.hpp>
 
 #include "rig.hpp"
 
@@ -109,6 +110,31 @@ TEST_CASE("a group whose engine cannot form again after a loss says so, and form
   group.abandon("the disk is full");
   CHECK_THROWS_AS(group.form({.time = sw::system_clock(), .stop = {}}, {}), sw::failed_precondition_error);
   CHECK_THROWS_WITH(group.form({.time = sw::system_clock(), .stop = {}}, {}), ContainsSubstring("MPI cannot form the group again"));
+}
+
+// ---- sums of fixed parts
+
+TEST_CASE("sums of parts for which there is no memory are a resource_exhausted_error", "[group]") {
+  const auto group = std::make_shared<sw::group>(sw::make_single_process_engine(), sw::group_options{.parts = 4});
+  for (const auto size : {std::size_t{1} << 60, std::size_t{1} << 62, std::numeric_limits<std::size_t>::max()}) {
+    CHECK_THROWS_AS(sw::part_sums<double>(group, size), sw::resource_exhausted_error);
+  }
+}
+
+TEST_CASE("the sign of a sum of parts that are zero does not depend on the number of processes", "[group]") {
+  group_rig rig(GENERATE(1, 2));
+  rig.start_all([&](simulated_node& self) {
+    member one(rig, self, {.parts = 2});
+    one.form();
+    sw::part_sums<double> sums(std::shared_ptr<sw::group>(std::shared_ptr<void>(), &one.group), 1);
+    const auto parts_of_process = 2 / one.group.size();
+    for (int i = 0; i < parts_of_process; ++i) { sums.part(one.group.rank() * parts_of_process + i)[0] = -0.0; }
+    const auto total = sums.sum()[0];
+    CHECK(total == 0);
+    CHECK_FALSE(std::signbit(total));
+    one.group.leave(1);
+  });
+  rig.run_well();
 }
 
 // ---- operations
