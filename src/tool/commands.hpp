@@ -126,8 +126,8 @@ struct compare_options {
 };
 
 /// Shows the last and the best value of each scalar in each run, and the hyper-parameters that differ. The best value is the least one if
-/// a word of the tag is a usual name of a loss ("dice_loss"), otherwise the greatest one if a word is a usual name of a score ("accuracy").
-/// Other tags have no best value, unless the options state which one it is. Values at steps that were made again are ignored.
+/// a word of the tag is a usual name of a loss ("dice_loss"), otherwise the greatest one if a word is a usual name of a score ("accuracy")
+/// or the tag ends in "/sec". Other tags have no best value, unless the options state which one it is. Values at steps that were made again are ignored.
 /// @errors Those of reading; `not_found_error` if one of the tags or patterns matches no scalar of any run; `invalid_argument_error` if both
 ///         directions are chosen for one tag.
 /// @cost   Reads the event files twice.
