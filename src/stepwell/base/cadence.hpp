@@ -50,7 +50,7 @@ private:
   std::optional<T> value_;
 };
 
-/// A number of seconds, the type of all options in seconds. Can be constructed from `30`, `0.5` or a chrono duration.
+/// A number of seconds, the type of options in seconds. Can be constructed from `30`, `0.5` or a chrono duration.
 class seconds_value {
 public:
   constexpr seconds_value() = default;
@@ -92,7 +92,7 @@ void refuse_negative(std::string_view option, const setting<T>& value) {
 
 }  // namespace detail
 
-/// The period of a timer, in seconds or in steps. Exactly one member must be set.
+/// The period of a timer, in seconds or in steps. Exactly one member must be set. `every_secs` takes chrono durations, not plain numbers.
 struct cadence {
   std::optional<std::chrono::duration<double>> every_secs = std::nullopt;
   std::optional<std::int64_t> every_steps = std::nullopt;

@@ -277,15 +277,15 @@ private:
 /// If elements may be on a device, and the device can look for NaN, NaN guards use this member:
 ///
 ///     static std::optional<bool> any_bad_on_device(const T& value, bool nan_only);  // true: an element is NaN, or infinite unless `nan_only`;
-///                                                                                   // empty if `view(value)` refers to the elements
+///                                                                                   // empty: the caller checks `view(value)`
 ///
 /// A type whose copies share their elements, such as a view, has this member:
 ///
-///     using owner_type;  // holds the elements for the caller of `run`, which fetched them; made from a `const T&`
+///     using owner_type;  // a type that owns a copy of the elements; constructed from a `const T&`. For a fetched `T`, `run` returns it.
 ///
 /// The elements of a lazy tensor are computed when they are read (an expression such as `rate * gradient`), or may have gaps between them (a
-/// view of a part of a tensor). Hooks, summaries and metrics read them in blocks. The specialisation has `owner_type` and these members; it also
-/// has `view` if `T` can be a variable, and then `view` throws if there are gaps:
+/// view of a part of a tensor). Hooks, summaries and metrics read them in blocks. The specialisation has `owner_type` and the following
+/// members. If `T` can be a variable, the specialisation also has `view`, which throws if there are gaps.
 ///
 ///     static constexpr dtype element_type;                       // has a fixed size
 ///     static std::size_t size(const T& value);                   // the number of elements
@@ -297,14 +297,14 @@ private:
 template<class T>
 struct tensor_adapter;
 
-/// A copy of elements from a device to the host that has begun, and that the device makes while the host computes.
+/// A running asynchronous copy of elements from a device to the host.
 /// @lifetime Keeps the elements in memory until they are read, also if the model replaces them by other ones.
 class device_copy {
 public:
   virtual ~device_copy();
 
-  /// Makes the device read the elements before it does work that the calling thread gives to it after this call. The host does not wait. The
-  /// thread that runs the steps calls this function before it changes the elements.
+  /// Orders later work after the copy: work that the calling thread gives to the device after this call begins when the device has read the
+  /// elements. Does not block the host. The thread that runs the steps calls this function before it changes the elements.
   /// @errors Errors of the device.
   virtual void hold_back_updates() = 0;
   /// Blocks until all elements are on the host.

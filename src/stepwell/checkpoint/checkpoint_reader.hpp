@@ -59,13 +59,14 @@ struct tensor_piece {
   std::uint64_t zeros = 0;  ///< A multiple of the size of an element. If above 0, `bytes` is empty.
 };
 
-/// The search that has opened a checkpoint without verifying it. If the restore of this checkpoint fails, a session calls `next_after` and
-/// restores the next older checkpoint instead.
+/// A search for the newest checkpoint that can be restored. It has opened a checkpoint without verifying it. If the restore of this
+/// checkpoint fails, a session calls `next_after` and restores the next older checkpoint instead.
 class checkpoint_search_result {
 public:
   virtual ~checkpoint_search_result() = default;
   /// Skips `damaged` with a warning, and returns the next older checkpoint whose index is not damaged.
-  /// @errors Throws `failure` if `damaged` is not its cause. If there is no older checkpoint, throws the errors of `open_newest`.
+  /// @errors If `failure` does not mean that the checkpoint is damaged (for example, if the disk failed), throws `failure` again. If there
+  ///         is no older checkpoint, throws the errors of `open_newest`.
   [[nodiscard]] virtual checkpoint_reader next_after(const checkpoint_reader& damaged, const error& failure) = 0;
   /// Declares that `restored` was restored completely.
   virtual void accept(const checkpoint_reader& restored) = 0;
@@ -76,10 +77,11 @@ public:
 /// memory. Opening allocates at most 64 MiB plus 17 times the size of the index. Verifying allocates 1 MiB, and at most 80 bytes for
 /// each tensor. `verify` skips holes of sparse files, so holes take no time.
 ///
-/// A file of safetensors, NumPy or PyTorch is read as a checkpoint with one data file. The first bytes of the file determine its format. The
-/// checksum of a member of an archive is checked before its first piece; the other formats have no checksums. A tensor of a type that this
-/// library lacks has the dtype `invalid`, and so has an array of pickled objects, which are never read. A tensor that is not stored in
-/// row-major order is read into memory as a whole.
+/// A file of safetensors, NumPy or PyTorch is read as a checkpoint with one data file. The first bytes of the file determine its format.
+/// Archives (NPZ files and those of `torch.save`) have a checksum for each member, which is checked before the first piece of the member.
+/// `torch.save` can omit these checksums. Files of the other formats have none. A tensor of a type that this library lacks has the dtype
+/// `invalid`, and so has an array of pickled objects, which are never read. A tensor that is not stored in row-major order is read into
+/// memory as a whole.
 /// @threads `const` functions may be called from several threads at the same time.
 class checkpoint_reader {
 public:
@@ -87,7 +89,8 @@ public:
   /// `prefix`, such as "model.safetensors".
   /// @errors `not_found_error` if there is no index. `data_loss_error` if the index is damaged, a shard is missing, or a tensor
   ///         lies outside its shard or shares bytes with another tensor. `resource_exhausted_error` if memory is short.
-  ///         `unimplemented_error` if the checkpoint requires a later reader. Other failures of the file system.
+  ///         `unimplemented_error` if the checkpoint requires a later reader, if a tensor is stored in more than 8192 slices, or if there
+  ///         are too many slices to compare. Other failures of the file system.
   explicit checkpoint_reader(std::string prefix, std::shared_ptr<io::file_system> files = nullptr);
   checkpoint_reader(checkpoint_reader&&) noexcept;
   checkpoint_reader& operator=(checkpoint_reader&&) noexcept;
@@ -97,8 +100,9 @@ public:
   [[nodiscard]] checkpoint_format format() const noexcept;
   /// Returns the number of data files of the checkpoint.
   [[nodiscard]] std::int32_t shards() const noexcept;
-  /// Returns N of "model.ckpt-N". If the name has no step, returns the value of the tensor `global_step`. Returns nothing if this
-  /// tensor is missing, too.
+  /// Returns N of "model.ckpt-N". If the name has no step, reads the tensor `global_step` and returns its value. Returns nothing if this
+  /// tensor is missing, too, or is not one number of type int64.
+  /// @errors Those of `read`.
   [[nodiscard]] std::optional<std::int64_t> step() const;
 
   /// Returns all tensors, sorted by name.
@@ -125,11 +129,13 @@ public:
   void read_into(std::span<const read_target> targets, io::pool* helpers = nullptr) const;
 
   /// Returns the elements of a tensor in pieces, in the byte order of this machine and in row-major order. A piece consists of whole
-  /// elements and has 1 MiB; the last piece of a tensor or slice may be smaller. A partitioned tensor is returned slice by slice. The
-  /// checksum is checked after the last piece, so the data is known to be correct only after the iteration has ended without an error.
+  /// elements and has 1 MiB; the last piece of a tensor or slice may be smaller. A partitioned tensor is returned slice by slice. In
+  /// TensorFlow's format, the checksum is checked after the last piece, so the data is known to be correct only after the iteration has
+  /// ended without an error.
   /// @lifetime A piece is valid until the next piece is requested. The reader must outlive the iteration.
   /// @errors   Like `read_into`. Thrown by this call or during the iteration.
-  /// @cost     Memory for one piece, independent of the size of the tensor.
+  /// @cost     Memory for one piece, independent of the size of the tensor. For a tensor that is not stored in row-major order, memory for
+  ///           the whole tensor and for its stored bytes.
   [[nodiscard]] generator<std::span<const std::byte>> pieces(std::string_view name) const;
 
   /// Like `pieces`, but does not read the holes of a sparse file: a piece is either bytes or a number of bytes that are zero.

@@ -49,8 +49,9 @@ class best_checkpoints {
 public:
   static constexpr auto phase = hook_phase::average;  // called before the hook that saves the periodic checkpoints
 
-  /// Returns the best checkpoint that is saved or being saved, in this run or an earlier run. If the session's checkpoint records a better
-  /// state whose best checkpoint is lost, returns that state. Empty if there is none, and before the session exists.
+  /// Returns the best checkpoint that is saved or being saved, in this run or an earlier run. If the restored checkpoint of the session
+  /// records a better state, but the checkpoint of that state is missing, returns the value, step and prefix of the missing checkpoint.
+  /// Empty if there is none, and before the session exists.
   [[nodiscard]] std::optional<scored_checkpoint> best() const;
 
   void begin() noexcept;
@@ -94,22 +95,24 @@ private:
 ///
 /// By default, the checkpoints are in the directory `best` below the directory of the session. `keep` decides how many are kept. The
 /// watched number is part of the checkpoint. A periodic checkpoint of the session is committed only after all earlier best checkpoints are
-/// durable. So a run that is killed and resumed has the same best checkpoint as an uninterrupted run.
+/// durable. So a run that is killed and resumed has the same best checkpoint as an uninterrupted run. There are two exceptions. If the
+/// hook's saver has the policy `on_save_error::warn`, a failed save does not prevent the commit. If the process is about to end, and a best
+/// checkpoint is still being written when a quarter of the grace period is left, the hook logs a warning, and the checkpoint of the session
+/// is committed first.
 ///
 /// If the save of a best state fails, the hook keeps the copy of this state. It saves the copy again with the next periodic checkpoint, in
-/// a recovery, and at the close. Until the best state is durable, no periodic checkpoint is committed, unless the hook's saver has the
-/// policy `on_save_error::warn`. The checkpoints of the session record the value and the step of the best state. If a resumed session does
+/// a recovery, and at the close. The checkpoints of the session record the value and the step of the best state. If a resumed session does
 /// not find the checkpoint of this state in the directory, the hook logs a warning and saves only better states. If there was no better
 /// state, the close fails.
 ///
 /// If a state should be saved while the previous best checkpoint is still being written, the session blocks until that checkpoint is
-/// written. If workers step the same model, they may do some steps between the run that has the value and the save. The checkpoint then has
-/// the state, and the global step, of the save.
+/// written. If workers step the same model, they may do some steps between the run that has the value and the save. The checkpoint then
+/// contains the later state and its global step.
 /// @errors When the session begins: `failed_precondition_error` if neither the options nor the session give a directory. At the close,
 ///         unless the session was interrupted: `failed_precondition_error` if at least one run was checked, all values were NaN or empty,
 ///         and there is no best checkpoint of an earlier session. For a metric of an evaluation, every run counts as checked, so the close
-///         also fails if no evaluation was made. `data_loss_error` if the best state is lost. At every close: `unavailable_error` if the
-///         best state could not be saved.
+///         also fails if no evaluation was made. `data_loss_error` if the best state is lost. At every close, if the best state could not
+///         be saved: the failure of its last save, or `unavailable_error` if that failure was logged or thrown before.
 /// @cost Memory and time of one copy of the variables while a best checkpoint is saved. Memory of a second copy while the state of a failed
 ///   save is kept. One thread, which writes the best checkpoints.
 template<class Projection>

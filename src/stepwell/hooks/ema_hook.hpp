@@ -31,7 +31,7 @@ struct ema_options {
   /// If true, the previous average has less weight in early updates: the decay of update number n, counted from 0, is the smaller one of
   /// `decay` and (1 + n) / (10 + n).
   bool num_updates = false;
-  /// If true, the initial values of the variables have no share in the averages, and the averages are corrected for this missing share.
+  /// If true, the averages do not depend on the initial values of the variables. They are weighted means of the values after each run.
   /// After the first update, the averages equal the variables.
   bool zero_debias = false;
   /// Selects variables by name. If null, all variables are selected. Variables of other types than float and double, and
@@ -50,7 +50,8 @@ struct ema_options {
 /// @lifetime The model must outlive the hook.
 /// @threads  The session's thread.
 /// @cost     Memory for the averages. In each run, one pass over the averages and the variables, and one call of the model's `variables()`.
-///           The averages of variables on a device are there, too, and computed there, if the device can (`device_elements::make_average`).
+///           If the device supports it (`device_elements::make_average`), the average of a variable on a device is stored and computed on
+///           that device.
 class ema_hook {
 public:
   static constexpr auto phase = hook_phase::average;

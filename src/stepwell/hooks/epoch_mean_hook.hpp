@@ -55,7 +55,7 @@ private:
 /// Computes the mean of each value over each epoch: `epoch_mean_hook{tag("loss", &result::loss)}`. The means of the last complete epoch are
 /// in the result of `run_all`. A `progress_hook` displays them under names such as "mean loss". A value without a name is called "loss". An
 /// empty `std::optional` does not count. A resumed run continues the means in the middle of an epoch: they are part of the checkpoints.
-/// Give copies of one hook to one session only.
+/// Copies of a hook share their means. Do not use them in two sessions.
 /// @cost In a loop over a source with epochs, each run fetches the values. In other runs, nothing is fetched.
 template<class... Watched>
 class epoch_mean_hook {

@@ -98,7 +98,7 @@ void publish_number(value_publisher& publisher, const Value& value, std::int64_t
   }
 }
 
-/// The type in which a function takes a value of type `Value` that may be in a register: a number by value, anything else by reference.
+/// The parameter type for a `Value`: a number is passed by value, so that it can stay in a register, and everything else by reference.
 template<class Value>
 using passed_apart =
     std::conditional_t<std::is_arithmetic_v<std::remove_cvref_t<Value>>, std::remove_cvref_t<Value>, const std::remove_cvref_t<Value>&>;

@@ -21,8 +21,8 @@ namespace detail {
 /// The type of `run_args::options` if the options are omitted.
 struct no_run_options {};
 
-/// Returns the default value of a part of a request. Never called for a part whose type has no default value: this type is deduced from a
-/// given value, so the part is not omitted. But clang compiles the call if the request is in a `std::optional`.
+/// Returns the default value of a part of a request. A type without a default value is always deduced from a value that the hook gives, so
+/// the branch with `abort` is never executed. The branch exists because clang compiles the call if the request is in a `std::optional`.
 template<class Part>
 constexpr Part omitted() {
   if constexpr (std::is_default_constructible_v<Part>) {
@@ -34,8 +34,8 @@ constexpr Part omitted() {
 }  // namespace detail
 
 /// The request of a hook for one run. Its parts are fetches, feeds and options: `run_args{.fetch = fetch(&result::loss), .feed =
-/// feed(&model::rate, 0.1f), .options = run_options{...}}`. Each part may be omitted. For several feeds, write `.feed = feeds(feed(...),
-/// feed(...))`.
+/// feed(&model::rate, 0.1f), .options = run_options{...}}`. At least one part must be given. For several feeds, write `.feed =
+/// feeds(feed(...), feed(...))`.
 ///
 /// Do not write the bare name of a data member as a part (`.options = options_`) in a function template such as `before_run(auto&)`: clang
 /// (tested: 19 and 21) then deduces the wrong type without a message. Write a copy instead: `.options = run_options(options_)`.

@@ -90,12 +90,12 @@ public:
   }
   void request_stop(std::string why) const { request_stop({stop_cause::requested, std::move(why)}); }
   [[nodiscard]] bool stop_requested() const noexcept { return requests_->signals()->stop_requested(); }
-  /// Returns the deadline of a wait that a hook begins now. The session can still save its state after this deadline. There is a limit only
-  /// if a stop was requested, the session is closing, or the process is about to end. If a stop is requested during the wait, the deadline
-  /// becomes earlier; see `session_signals::wait_with_stop`.
+  /// Returns the latest time until which a hook may wait, so that enough time is left to save the state. There is a limit only if a stop
+  /// was requested, the session is closing, or the process is about to end. If a stop is requested during the wait, the deadline becomes
+  /// earlier; see `session_signals::wait_with_stop`.
   [[nodiscard]] deadline end_of_waits() const { return requests_->limits().end_of_waits(); }
-  /// Returns `end_of_waits()` if `until` never passes. Otherwise returns `until`. If the process received a signal after the session began
-  /// to close, returns the end of the process instead if that is earlier.
+  /// Returns the end of a wait that should end at `until`. If `until` never passes, returns `end_of_waits()`. Otherwise returns `until` or,
+  /// if the process has received a signal since the session began to close, the end of the process if that is earlier.
   [[nodiscard]] deadline end_of_waits(const deadline& until) const {
     return until.remaining() == clock::duration::max() ? end_of_waits() : requests_->limits().within_close(until);
   }
@@ -181,8 +181,8 @@ public:
   void come_to(std::int64_t step) noexcept { global_step_ = step; }
 
   /// Returns the number of the attempt. In the first step of a loop after a recovery, and in a `run` that a recovery repeats, the number is
-  /// 1 plus the number of recoveries in a row without progress, that is, without a step beyond all steps done before. In all other runs,
-  /// and in the runs of a step function, the number is 1.
+  /// 1 plus the number of recoveries since the session last did a step that it had not done before. In all other runs, and in the runs of a
+  /// step function, the number is 1.
   [[nodiscard]] int attempt() const noexcept { return attempt_; }
 
 private:

@@ -133,10 +133,10 @@ private:
 /// and the directory of the checkpoints stays locked until they are done. `release_handle` returns a handle that reports when the directory
 /// is released. To end a session after an error and to wait until the directory is released, use `async_abandon` or `async_with`.
 ///
-/// @lifetime The model must outlive the session. The execution context of the executor given to `steps_on` must outlive the session, too. A
-/// source must outlive all steps over it, including a step that runs on another thread when the session is destroyed. The session must
-/// outlive the awaitables of its functions and the objects that `async_steps` returns. A session can be moved; a moved-from session can
-/// only be destroyed.
+/// @lifetime The model must outlive the session. For the execution context of an executor, see `async_options::steps_on`. A source must
+/// outlive all steps over it, including a step that runs on another thread when the session is destroyed. The session must outlive the
+/// awaitables of its functions and the objects that `async_steps` returns. A session can be moved; a moved-from session can only be
+/// destroyed.
 /// @threads The functions may be called on one thread or strand. One operation may be in flight: a second operation fails with
 /// `failed_precondition_error`. `request_stop`, `should_stop`, `stop_reason`, `is_closed`, `metrics` and `watched` may be called on any
 /// thread.

@@ -72,8 +72,8 @@ public:
   /// `after_create_session` fails with a transient failure, retries both, as in a recovery. `setup` is either `training_options` or a
   /// `session_setup`. `given` is the raw session, the model, or a creator, which creates the raw session at the start and at each recovery.
   /// @errors Exceptions of hooks and of the restore. `invalid_argument_error` for invalid options, and for names of variables or hooks that
-  ///         are used twice or are reserved for the library. Also if an option of a default hook is set, because this session has no
-  ///         default hooks.
+  ///         are used twice or are reserved for the library. `invalid_argument_error` also if an option of a default hook is set: this
+  ///         session has no default hooks.
   /// @see contract MON-1, MON-2
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
   explicit monitored_session(Setup setup, Given&& given, Held... hooks)
@@ -132,7 +132,8 @@ public:
   /// Calls `step_fn(context)` and returns its result; see `step_context`. After a transient failure, even if the code of `step_fn` itself
   /// throws it, the session recovers and calls the whole function again. The runs that `step_fn` makes on the raw session, and the side
   /// effects of these runs, are then repeated, too.
-  /// @errors Exceptions of `step_fn`, except transient failures from which the session recovers.
+  /// @errors `failed_precondition_error` if the session is closed. Exceptions of `step_fn`, except transient failures from which the
+  ///         session recovers.
   /// @see contract STEP-6
   template<class StepFn>
   auto run_step_fn(StepFn&& step_fn) {
@@ -158,6 +159,10 @@ public:
   /// seeks to this position. A source that is not seekable continues from its current position; if the session continues an earlier run, a
   /// warning is logged. If `source` is a range and not a source, it is wrapped into a source.
   /// @lifetime An lvalue source must outlive the returned range. The session must outlive the returned range, too.
+  /// @errors Thrown while the range is read: exceptions of the steps, of the source, of hooks, and of background I/O.
+  ///         `failed_precondition_error` ("cannot rewind") if the source cannot follow a recovery (see `training_options::on_unseekable`).
+  ///         `failed_precondition_error` also if `on_other_data` is `fail` and the data have changed. `invalid_argument_error` if another
+  ///         source of the same name is in use.
   /// @cost One allocation for each call, none for each step.
   template<class Source>
   [[nodiscard]] generator<const step_type&> steps(Source&& source) & {
@@ -234,8 +239,8 @@ public:
   /// Returns a copy of the state that a checkpoint would contain now. Call this function between two steps. Use the copy for predictions,
   /// for an evaluation during the training, or to return to this state later. `restore(model, taken)` writes the copy `taken` into a model
   /// with the same variables.
-  /// @errors `failed_precondition_error` in these cases: The session is closed. A hook rejected the state. The last step failed after it
-  /// had begun. The last recovery failed. `resource_exhausted_error` if the memory cannot be allocated.
+  /// @errors `failed_precondition_error` in these cases: The session is closed. A hook rejected the state. The last run failed, in a hook
+  /// or in the step. The last recovery failed. `resource_exhausted_error` if the memory cannot be allocated.
   /// @cost One copy of the variables, into a new block of memory of their size. The destructor of the snapshot frees the memory.
   [[nodiscard]] stepwell::snapshot snapshot() { return core_->copy_state(std::nullopt); }
   /// Like `snapshot()`, but copies into a buffer of `pool`. The buffer returns to the pool when the snapshot is destroyed. Blocks until a
@@ -259,7 +264,7 @@ public:
   /// nothing if the session is closed already.
   /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. If recovery is on, a transient failure of a thread is
   ///   only logged. `deadline_exceeded_error` if the I/O does not end in time. The session is closed even if this function throws.
-  ///   `failed_precondition_error` in a child process made by `fork`, in which nothing is closed.
+  ///   `failed_precondition_error` in a child process made by `fork`, in which nothing is closed, even if the session is closed already.
   /// @see D-15
   void close() {
     core_->check_process();

@@ -99,8 +99,10 @@ private:
   seconds_value recovery_wait_;
 };
 
-/// Completes `options` by those of the scaffold, and by the graph's saver: the checkpoints that are kept, and, if `saver.shards` is 1, the
-/// number of shards of a sharded saver. If `save_meta_graph` is true, a chief gets a listener that writes the ".meta" files.
+/// Completes `options`. If `of_scaffold` has a value, it replaces `options.saver`. Otherwise takes two options from the graph's saver: how
+/// many checkpoints are kept and, if `saver.shards` is 1, the number of shards of a sharded saver. If `save_meta_graph` is true, a chief
+/// gets a listener that writes the ".meta" files.
+/// @errors `invalid_argument_error` for invalid options.
 void complete(training_options& options, const graph_options& of_graph, const std::shared_ptr<graph_state>& graph,
               const std::optional<saver_options>& of_scaffold, bool has_summaries);
 /// Returns the name of the tensor with encoded summaries. Empty if there is none.
@@ -177,14 +179,17 @@ auto make_training_session(const graph& over, training_options& options, std::tu
 /// * `master` is the address of a server of TensorFlow, such as "grpc://host:2222". If it is empty, the graph runs in this process.
 /// * `max_wait_secs` is also the time that the session waits for the servers that its graph needs, and `recovery_wait` the interval at which
 ///   it checks whether they answer.
-/// * The default of `max_to_keep`, and of `saver.keep_every_n_hours`, is that of the graph's SaverDef, if there is one.
+/// * The default of `max_to_keep`, and of `saver.keep_every_n_hours`, is that of the graph's SaverDef, if there is one and the scaffold has
+///   no saver options.
 /// * `config` has the numbers of threads of TensorFlow's session. If `inter_op_parallelism_threads` is 1, and `runtime.caller_thread` is not
 ///   set, operations run in the thread that calls `run`.
 /// * `check_update_fence` has no effect: a graph has no `update_fence`. `save_summaries_at_end` is not available: the results of runs cannot
 ///   be copied.
+/// * `group` must be null: a graph has no group of processes. TensorFlow's own servers train it on several machines, see `master`.
 /// * The functions of the scaffold are called with the `graph_session`. Without a scaffold, the operations `init_op`, `ready_op`,
 ///   `ready_for_local_init_op` and `local_init_op` of `graph_options::operations` are run.
-/// @errors Those of `monitored_training_session` for a model, and those of `graph_session`.
+/// @errors Those of `monitored_training_session` for a model, and those of `graph_session`. `invalid_argument_error` if `options.group` is
+/// set.
 template<class... Given>
 [[nodiscard]] auto monitored_training_session(tensorflow::graph& graph, training_options options = {}, Given... given) {
   return tensorflow::detail::make_training_session<monitored_session>(graph, options, std::tuple<>(), std::move(given)...);

@@ -23,9 +23,12 @@ namespace stepwell::libtorch {
 /// of a mean, divide the gradients after `sum`.
 class bucket {
 public:
-  /// Replaces the gradients of `parameters` by views. Parameters without `requires_grad` are ignored.
-  /// @errors   `invalid_argument_error` for a parameter that is undefined, sparse, on another device than the first one, or of an integer type.
-  /// @lifetime Keeps the tensors alive. Create the module and move it to its type before this call.
+  /// Replaces the gradients of `parameters` by views. Parameters without `requires_grad` are ignored. Call `module->to(...)` before this
+  /// constructor, not after it: the views have the element type and the device that the parameters have now.
+  /// @pre      Each parameter occurs once in `parameters`.
+  /// @errors   `invalid_argument_error` for a parameter that is undefined, sparse, on another device than the first one, or not of a
+  ///           floating-point type, such as a complex parameter.
+  /// @lifetime The bucket shares the ownership of the tensors.
   explicit bucket(std::vector<at::Tensor> parameters);
 
   /// Sets all gradients to zero. Restores views that were replaced, for example by `optimizer.zero_grad()`.

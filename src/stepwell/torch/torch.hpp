@@ -38,20 +38,25 @@ struct tensor_adapter<at::Tensor> {
 
   /// Returns a view of the elements.
   /// @errors `invalid_argument_error` for a tensor that is undefined, not on the CPU, sparse, not contiguous, or of an element
-  ///         type that a checkpoint cannot hold. The message names the reason and the remedy.
+  ///         type that a checkpoint cannot hold. The message names the reason and, if there is one, the remedy.
   static tensor_view view(const at::Tensor& value);
   /// Returns an object that copies a tensor that is not on the CPU, or not in row-major order (for example `channels_last`). Returns null
   /// for all other tensors. A device with streams and events copies on a stream of its own, and the host does not wait for it before the copy
   /// is written to a file. Any other copy waits for the current stream of the device. Averages are computed on the device.
   /// @errors A failure of a copy is an `internal_error`.
   static std::shared_ptr<device_elements> on_device(const at::Tensor& value);
-  /// Returns the storage of the elements. A snapshot keeps it, so a step may replace a listed tensor by another one at any time.
+  /// Returns the storage of the elements. A snapshot holds the storage until it is copied. A step may therefore assign another tensor to a
+  /// listed variable at any time.
   static std::shared_ptr<const void> owner(const at::Tensor& value);
-  /// Returns the element of a tensor with one element, from any device. Hooks read it only in runs after which they need it.
-  /// @errors `invalid_argument_error` for a tensor that is undefined, has another number of elements, or is complex.
+  /// Returns the element of a tensor with one element, from any device. Blocks until the device has computed the element. Hooks therefore
+  /// call this function only after the runs whose value they need.
+  /// @errors `invalid_argument_error` for a tensor that is undefined, has another number of elements, or is complex. `internal_error` for a
+  ///         failure of the device.
   static double number(const at::Tensor& value);
   /// Returns true if an element of a tensor that is not on the CPU is NaN, or infinite unless `nan_only` is true. The device looks at the
-  /// elements, and one boolean is copied to the host. Returns an empty value for a tensor on the CPU.
+  /// elements, and one boolean is copied to the host. Returns an empty value for a tensor on the CPU. A NaN guard then reads `view(value)`,
+  /// which throws if the tensor is not in row-major order.
+  /// @errors A failure of the device is an `internal_error`.
   static std::optional<bool> any_bad_on_device(const at::Tensor& value, bool nan_only);
 };
 
@@ -62,10 +67,10 @@ namespace libtorch {
 /// @errors   `invalid_argument_error` like `tensor_adapter<at::Tensor>::view`, naming the variable.
 /// @lifetime Refers to the memory of the tensors: create the module and move it to its device and type before this call.
 ///
-/// If the module contains a layer that draws random numbers in training mode, such as dropout, list `rng()`, too. If the module is listed
-/// twice in a row without a call of `rng()`, a warning names such a layer.
+/// If the module contains a layer that draws random numbers in training mode, such as dropout, list `rng()`, too. If this function is
+/// called twice for the module without a call of `rng()` in between, a warning names such a layer.
 [[nodiscard]] variable_list variables(const ::torch::nn::Module& module);
-/// Like the function above, for a module that `torch::jit::load` returned.
+/// Like the function above, for a module that `torch::jit::load` returned. Never logs the warning about `rng()`.
 [[nodiscard]] variable_list variables(const ::torch::jit::Module& module);
 
 /// Returns the states of LibTorch's random generators: "cpu", and "cuda0", "cuda1", ... for each CUDA device. Dropout, `torch::randn` and

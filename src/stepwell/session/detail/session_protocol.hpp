@@ -27,7 +27,7 @@ enum class session_phase : std::uint8_t {
   at_boundary,    ///< Requests of hooks are processed, after a step.
   saving,         ///< A checkpoint is made because a caller asked for it.
   failed,         ///< The last operation failed between two steps. The state is consistent.
-  failed_midway,  ///< A run or a restore failed after it had begun. The state may be inconsistent.
+  failed_midway,  ///< A run failed, in a hook or in the step, or a creation failed. The state may be inconsistent.
   leaving,        ///< Recovery: threads are joined and saves in flight finish.
   backing_off,    ///< Recovery: waits until the next attempt is due.
   lost,           ///< Recovery has failed. A later run tries again.
