@@ -233,6 +233,61 @@ TEST_CASE("a close that gives up leaves the disk to finish alone", "[io][byte_qu
   disk.open_gate();
   threads->join();
   CHECK(disk.text() == "late");
+  CHECK(disk.closes == 1);
+}
+
+TEST_CASE("a detached queue writes its bytes, then closes its sink, once", "[io][byte_queue]") {
+  fake_disk disk;
+  disk.is_open = false;
+  const auto threads = std::make_shared<io::pool>(1);
+  {
+    io::byte_queue queue(std::make_unique<fake_sink>(disk), {.threads = threads, .clock = std::make_shared<sw::manual_clock>()});
+    CHECK(queue.append(bytes("late")).ok());
+    queue.detach();
+    queue.detach();
+    CHECK(queue.append(bytes("x")).error().code == sw::errc::failed_precondition);
+  }
+  disk.open_gate();
+  threads->join();
+  CHECK(disk.text() == "late");
+  CHECK(disk.syncs == 1);
+  CHECK(disk.closes == 1);
+}
+
+TEST_CASE("a detached queue closes its sink also if no bytes are left to be written, and after a failure", "[io][byte_queue]") {
+  const log_capture quiet;
+  fake_disk disk;
+  const bool fails = GENERATE(false, true);
+  if (fails) { disk.write_outcome = full; }
+  const auto threads = std::make_shared<io::pool>(1);
+  {
+    io::byte_queue queue(std::make_unique<fake_sink>(disk), {.threads = threads, .clock = std::make_shared<sw::manual_clock>()});
+    CHECK(queue.append(bytes("known")).ok());
+    CHECK(queue.flush().ok() != fails);
+    queue.detach();
+  }
+  threads->join();
+  CHECK(disk.closes == 1);
+}
+
+TEST_CASE("a failure to close the sink in the background is reported", "[io][byte_queue]") {
+  using namespace std::chrono_literals;
+  small_queue on;
+  std::vector<std::string> told;
+  on.queue.on_failure([&](const sw::status& reason) { told.push_back(reason.message); });
+  on.disk.is_open = false;
+  on.disk.close_outcome = full;
+  CHECK(on.queue.append(bytes("late")).ok());
+  if (GENERATE(false, true)) {
+    on.queue.detach();
+  } else {
+    CHECK(on.queue.close(on.time->now()).error().code == sw::errc::deadline_exceeded);
+  }
+  on.disk.open_gate();
+  on.threads->join();
+  CHECK(told == std::vector<std::string>{"disk full"});
+  CHECK(on.queue.has_failed());
+  CHECK(on.disk.closes == 1);
 }
 
 TEST_CASE("a closed queue refuses, and one destroyed without close is closed", "[io][byte_queue]") {

@@ -40,6 +40,7 @@ struct fake_disk {
   std::size_t largest_write = 0;
   result<void> write_outcome;
   result<void> sync_outcome;
+  result<void> close_outcome;
 };
 
 class fake_sink final : public io::byte_sink {
@@ -62,7 +63,7 @@ public:
   result<void> close() override {
     const std::lock_guard lock(disk_.mutex);
     ++disk_.closes;
-    return {};
+    return disk_.close_outcome;
   }
 
 private:

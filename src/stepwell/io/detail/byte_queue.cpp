@@ -74,7 +74,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   const byte_queue_options options;
   const std::size_t half;
   const std::size_t wake_at;
-  std::unique_ptr<byte_sink> sink;  // used by the task of the writer while it runs, otherwise by `close`
+  std::unique_ptr<byte_sink> sink;  // used by the task of the writer while it runs, otherwise by `close`; null after it was closed
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -91,6 +91,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   enum class task { none, posted, running };
   task writer_task = task::none;
   bool is_closed = false;
+  bool closes_in_task = false;  // true: the task of the writer closes the sink when it has written the rest
   const stepwell::detail::owner_process owner;
   std::shared_ptr<trace_recorder> asked_to_write;  // recorder of the last traced append since the last write
   std::shared_ptr<trace_recorder> asked_to_sync;   // recorder of the last traced request of a flush since the last sync
@@ -110,10 +111,15 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     if (waiting > 0) { changed.notify_all(); }
   }
 
-  /// Posts the task of the writer. Does nothing if the task is posted or running already, or if the queue has failed.
-  /// Releases the lock meanwhile, because waking a thread takes longer than appending a record.
+  /// Posts the task of the writer, unless the queue has failed.
   void start(std::unique_lock<std::mutex>& lock) {
-    if (writer_task != task::none || failure) { return; }
+    if (!failure) { post_task(lock); }
+  }
+
+  /// Posts the task of the writer. Does nothing if the task is posted or running already.
+  /// Releases the lock meanwhile, because waking a thread takes longer than appending a record.
+  void post_task(std::unique_lock<std::mutex>& lock) {
+    if (writer_task != task::none) { return; }
     writer_task = task::posted;
     lock.unlock();
     options.threads->post([self = shared_from_this()] {
@@ -130,7 +136,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
 
   [[nodiscard]] bool must_write() const { return used > 0 && (used >= wake_at || starved > 0 || wanted > written); }
 
-  /// Runs the task of the writer: writes and syncs while a write or a sync is due.
+  /// Runs the task of the writer: writes and syncs while a write or a sync is due. Then closes the sink if nobody else will close it.
   void run(std::unique_lock<std::mutex>& lock) {
     writer_task = task::running;
     while (!failure) {
@@ -142,6 +148,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
         break;
       }
     }
+    if (closes_in_task && sink) { close_sink(lock); }
     writer_task = task::none;
     notify();
   }
@@ -182,6 +189,15 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     if (!outcome) { return fail(lock, outcome.error()); }
     synced = reached;
     notify();
+  }
+
+  void close_sink(std::unique_lock<std::mutex>& lock) {
+    auto closing = std::move(sink);
+    lock.unlock();
+    const auto outcome = closing->close();
+    closing.reset();
+    lock.lock();
+    if (!outcome && !failure) { fail(lock, outcome.error()); }
   }
 
   void fail(std::unique_lock<std::mutex>& lock, status reason) {
@@ -352,10 +368,14 @@ bool byte_queue::pending_flush::is_all() const {
 }
 
 void byte_queue::detach() {
-  std::unique_lock lock(core_->mutex);
-  if (std::exchange(core_->is_closed, true)) { return; }
-  core_->notify();
-  core_->want_all(lock);
+  core& all = *core_;
+  if (!all.owner.is_this_process()) { return; }  // like `close`
+  std::unique_lock lock(all.mutex);
+  if (std::exchange(all.is_closed, true)) { return; }
+  all.notify();
+  all.closes_in_task = true;
+  all.want_all(lock);
+  if (all.sink) { all.post_task(lock); }  // also if no bytes are left, or after a failure
 }
 
 result<void> byte_queue::close(clock::time_point until) {
@@ -365,7 +385,10 @@ result<void> byte_queue::close(clock::time_point until) {
   if (std::exchange(all.is_closed, true)) { return {}; }
   all.notify();
   auto flushed = all.flush(lock, until);
-  if (!all.wait(lock, until, [&] { return all.writer_task == core::task::none; })) { return all.too_late("close"); }
+  if (!all.wait(lock, until, [&] { return all.writer_task == core::task::none; })) {
+    all.closes_in_task = true;
+    return all.too_late("close");
+  }
   const auto sink = std::move(all.sink);
   lock.unlock();
   auto closed = sink->close();

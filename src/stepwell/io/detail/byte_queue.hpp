@@ -35,6 +35,7 @@ public:
   virtual result<void> write(std::span<const std::byte> bytes) = 0;
   /// Makes all written bytes durable.
   virtual result<void> sync() = 0;
+  /// Called once, after all other calls, also after an error.
   virtual result<void> close() = 0;
 };
 
@@ -101,7 +102,7 @@ public:
   public:
     /// Blocks until all bytes queued before the request are written and synced, at most until `until`, or until a stop is requested for
     /// `stop`. If the task of the writer has not begun, it runs on this thread. The function may therefore be called on a thread of the
-    /// pool.
+    /// pool. While the task runs on this thread, the sink can delay the return beyond `until`.
     /// @errors The first failure of the sink, unless the bytes were synced before it. `deadline_exceeded` if the work is not complete; it
     ///         then continues.
     [[nodiscard]] result<void> wait(clock::time_point until = forever, const std::stop_token& stop = {}) const;
@@ -134,12 +135,12 @@ public:
   ///         `until`; it then continues.
   result<void> flush(clock::time_point until = forever);
 
-  /// Flushes, then closes the sink. `append` fails from then on, including calls that are blocked. The second call does nothing.
-  /// @errors The errors of `flush`, then those of closing the sink. After `deadline_exceeded` the writer continues. The sink is destroyed
-  ///         when neither the writer nor the queue needs it any more.
+  /// Flushes, then closes and destroys the sink on the calling thread. `until` limits the wait for the flush, but not the time that the
+  /// sink needs to close. `append` fails from then on, including calls that are blocked. The second call does nothing.
+  /// @errors The errors of `flush`, then those of closing the sink. After `deadline_exceeded` the writer continues as after `detach`.
   result<void> close(clock::time_point until = forever);
 
-  /// Like `close`, but does not wait. The queued bytes are written and synced on the pool, and then the sink is destroyed.
+  /// Like `close`, but does not wait. The queued bytes are written and synced on the pool, and then the sink is closed and destroyed there.
   /// A failure is reported to the action of `on_failure`.
   void detach();
 

@@ -90,11 +90,13 @@ void output::end(const char* kind, const std::string& path, const std::function<
     lock.unlock();
     if (!is_detached) { return close_writer(is_late_ ? time_->now() : io::byte_queue::forever); }
     if (!begin_close()) { return; }
-    if (!is_delivered_.exchange(true)) {
-      on_failure([name = name_](const status& failure) { log_error(fmt::format("the {}: {}", name, failure.to_string())); });
-    }
+    if (!is_delivered_.exchange(true)) { log_later_failure(); }
     queue_.detach();
   } catch (const std::exception& failure) { log_error(fmt::format("closing {}{}: {}", kind, path, failure.what())); }
+}
+
+void output::log_later_failure() {
+  on_failure([name = name_](const status& failure) { log_error(fmt::format("the {}: {}", name, failure.to_string())); });
 }
 
 void output::request_flush() {
@@ -116,7 +118,9 @@ void output::flush(clock::time_point until) {
 void output::close(clock::time_point until) {
   if (!begin_close()) { return; }
   const auto closed = queue_.close(until);
-  if (!closed && !is_delivered_.exchange(true)) { throw_status(closed.error()); }
+  if (closed || is_delivered_.exchange(true)) { return; }
+  if (closed.error().code == errc::deadline_exceeded) { log_later_failure(); }  // no later call throws it
+  throw_status(closed.error());
 }
 
 }  // namespace stepwell::summary

@@ -92,6 +92,8 @@ private:
   };
 
   void warn_dropped() const;
+  /// Logs a failure of a write that happens later in the background.
+  void log_later_failure();
   void refused(const status& why);
   void flush_if_due();
   void arm_flush_timer();
