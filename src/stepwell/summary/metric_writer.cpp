@@ -194,6 +194,7 @@ struct metric_writer::core {
                                             : form::csv_rows),
         files(options.file_system), log(open_text_log(*files, path, beginning())),
         out(std::move(log.sink), "metric writer of " + path, options) {
+    for (auto& value : row) { value.reserve(format::number_text::max_size); }
     if (what != kind::csv || !log.is_new) { return; }
     const auto header = beginning();
     out.append(header.size(), [&](std::byte* into) { return header.copy(reinterpret_cast<char*>(into), header.size()); });
@@ -220,33 +221,44 @@ struct metric_writer::core {
       case form::frames: return append(frame_of(line).size(), [&](std::span<std::byte> into) { return write_frame(into.data(), line); });
     }
   }
-  /// Adds a number to the line of its step. A line without values marks a start.
+  /// Adds a number to the line of its step, or writes the line of a start, which has no values. Before a line begins, waits until the queue
+  /// has space for it. With columns, only these lines are queued. A line that has begun can therefore be written without blocking.
   void add_to_row(const format::metric_line& line) {
-    const std::lock_guard lock(row_mutex);
-    if (row_step != line.step || line.value.empty()) { write_row(); }
+    const bool is_start = line.value.empty();
     const auto column = std::ranges::find(columns, line.tag);
-    if (column == columns.end() && !line.value.empty()) {
-      if (!std::exchange(has_warned, true)) {
-        log_warning(
-            fmt::format("{}: the tag \"{}\" is not one of the columns, so it is not written; other tags are not logged", path, line.tag));
-      }
-      return;
+    std::unique_lock lock(row_mutex);
+    for (;;) {
+      if (is_row_open && (row_step != line.step || is_start)) { complete_row(); }
+      if (column == columns.end() && !is_start) { return warn_of_column(line.tag); }
+      if (is_row_open ? !out.has_failed() : out.has_space(row_bound)) { break; }
+      lock.unlock();  // so that a flush on another thread does not block
+      if (!out.wait_for_space(row_bound)) { return; }
+      lock.lock();
     }
+    is_row_open = true;
     row_step = line.step;
     row_time = line.wall_microseconds;
-    row.resize(columns.size());
-    if (line.value.empty()) { return write_row(); }
+    if (is_start) { return complete_row(); }
     row[static_cast<std::size_t>(column - columns.begin())] = line.value;
   }
-  /// Writes the line of the step to which numbers were added, if there is one. @pre `row_mutex` is locked.
+  /// Writes the line that has begun. Does not block. @pre `row_mutex` is locked, and `is_row_open`.
   void write_row() {
-    if (row.empty()) { return; }
-    const auto text = format::csv_row(row_time, row_step, std::exchange(row, {}));
-    out.append(text.size(), [&](std::byte* into) { return text.copy(reinterpret_cast<char*>(into), text.size()); });
+    out.append_at_once(row_bound, [&](std::byte* into) { return format::write_csv_row({into, row_bound}, row_time, row_step, row); });
+    for (auto& value : row) { value.clear(); }
+    is_row_open = false;
   }
+  void complete_row() {
+    write_row();
+    out.start_due_flush();
+  }
+  /// Writes the line that has begun, if there is one, before a flush. Does not block, and does not throw the failure of a write.
   void finish_row() {
     const std::lock_guard lock(row_mutex);
-    if (!out.is_over()) { write_row(); }
+    if (is_row_open && !out.is_over()) { write_row(); }
+  }
+  void warn_of_column(std::string_view tag) {
+    if (std::exchange(has_warned, true)) { return; }
+    log_warning(fmt::format("{}: the tag \"{}\" is not one of the columns, so it is not written; other tags are not logged", path, tag));
   }
   template<class Write>
   void append(std::size_t size, Write write) {
@@ -256,12 +268,14 @@ struct metric_writer::core {
   const std::string path;
   const std::vector<std::string> columns;
   const form written_as;
+  const std::size_t row_bound = format::csv_row_bound(columns.size());
   const std::shared_ptr<io::file_system> files;
   text_log log;
   output out;
 
   std::mutex row_mutex;
-  std::vector<std::string> row;  // values of the step `row_step`; empty if no number was added to it
+  std::vector<std::string> row = std::vector<std::string>(columns.size());  // values of the step `row_step`; empty if there is none
+  bool is_row_open = false;                                                 // true: a number was added to `row`
   std::int64_t row_step = 0;
   std::int64_t row_time = 0;
   bool has_warned = false;
@@ -271,9 +285,10 @@ metric_writer::metric_writer(std::string path, metric_writer_options options, ki
     : core_(std::make_unique<core>(path, checked(options), what)) {}
 
 metric_writer::metric_writer(std::string name, std::unique_ptr<metric_sink> sink, metric_writer_options options)
-    : core_(std::make_unique<core>(std::move(name), std::move(sink), options)) {}
+    : core_(std::make_unique<core>(std::move(name), std::move(sink), checked(options))) {}
 
 metric_writer::~metric_writer() {
+  core_->finish_row();  // so that `end` can tell whether a number was added after `detach`
   core_->out.end("", path(), [this](clock::time_point until) { close(until); });
 }
 

@@ -35,7 +35,8 @@ struct metric_writer_options {
   std::shared_ptr<stepwell::clock> clock = system_clock();
   std::size_t max_queue_bytes = std::size_t{1} << 20;  ///< Size of the queue, above zero. While the queue is full, adding a number blocks.
   /// Minimum time between two flushes that the writer starts by itself. The first number that is added after this time causes a flush.
-  /// Without a further number, nothing is flushed. 0: each number causes a flush.
+  /// Without a further number, nothing is flushed. 0: each number causes a flush. With `columns`, only a complete line causes a flush, so
+  /// that these flushes split no line.
   seconds_value flush_secs = 10.0;
   /// For a `csv_writer`: tags that have a column each. The writer then writes one line for each step, with the values of these tags. It
   /// does not write other tags. Empty: each line has one number and its tag.
@@ -56,7 +57,9 @@ struct metric {
 };
 
 /// A destination of numbers that the program provides, such as a database, a socket or another library.
-/// @threads One call at a time, on threads of `metric_writer_options::threads`. The calls may block.
+/// @threads One call at a time. The calls may block. `write` and `sync` run on threads of `metric_writer_options::threads`, or on a thread
+///          that waits for the result of `start_flush`, such as the one that commits a checkpoint. `close` runs on the thread that closes or
+///          destroys the writer. If this thread does not wait for the last numbers, `close` runs where these are written.
 class metric_sink {
 public:
   virtual ~metric_sink() = default;
@@ -65,7 +68,7 @@ public:
   virtual void write(std::span<const metric> numbers) = 0;
   /// Makes all numbers durable that were written so far. Called at each flush.
   virtual void sync() {}
-  /// Called once, after the last `write`.
+  /// Called once, after the last `write` and `sync`, also if one of them has thrown.
   virtual void close() {}
 };
 
@@ -75,11 +78,13 @@ public:
 /// An existing file is continued, so one file contains a run with all its restarts. If a killed process has left an incomplete line at the
 /// end of the file, this line is removed with a warning. Complete lines are never removed. After each start of the program and after each
 /// recovery, the session writes a line with the tag `stepwell/start` before its first number. This line has the step of that number, and no
-/// value. Earlier lines with this step or a later step are obsolete, as in event files.
+/// value. Earlier lines with this step or a later step are obsolete, as in event files. With `metric_writer_options::columns`, lines have no
+/// tag: the line of a start is the one without any value.
 ///
 /// @errors  A failed write ends the writer. The failure is passed to `on_failure` and thrown once, by the next `add_*`, `flush` or `close`.
 ///          Later calls of `add_*`, and calls after `close`, drop their values with a warning.
-/// @threads All functions may be called from any thread, except a thread of `metric_writer_options::threads`.
+/// @threads All functions may be called from any thread, except a thread of `metric_writer_options::threads`. Such a thread may wait for the
+///          result of `start_flush`.
 /// @see     decision D-5
 class metric_writer {
 public:
@@ -95,7 +100,8 @@ public:
     add(tag, format::number_text(value).view(), step);
   }
 
-  /// Writes a line with the tag `stepwell/start`. This line makes earlier lines with the step `step` or a later step obsolete.
+  /// Writes a line with the tag `stepwell/start`. This line makes earlier lines with the step `step` or a later step obsolete. Blocks while
+  /// the queue is full.
   void add_start(std::int64_t step);
 
   /// Blocks until everything added before is written and synced. Does nothing after `close`.
@@ -105,8 +111,9 @@ public:
   void request_flush();
   /// Like `request_flush`, but returns an object with which any thread may wait for the flush.
   [[nodiscard]] io::byte_queue::pending_flush start_flush();
-  /// Flushes, then closes the file. A second call does nothing.
-  /// @errors Like `flush`.
+  /// Flushes, then closes the file. A second call does nothing. If the flush is not complete at `until`, the rest is written and the file is
+  /// closed in the background. `until` does not limit the time of closing the file, or of `metric_sink::close`.
+  /// @errors Like `flush`, and failures of closing the file. After `deadline_exceeded_error`, a failure is passed to `on_failure` and logged.
   void close(clock::time_point until = io::byte_queue::forever);
 
   /// Starts a flush of everything added before. The destructor then does not wait for this flush, unless more is added after this call.
@@ -116,8 +123,9 @@ public:
   /// already. A record that is still not accepted is dropped, with one warning.
   void limit_waits(clock::time_point until);
 
-  /// Registers a callback for the first failure. `action` is called once, on a thread of the pool. If the failure has happened already,
-  /// `action` is called at once, on the calling thread. `action` must not use this writer. Several callbacks may be registered.
+  /// Registers a callback for the first failure. `action` is called once, on the thread that writes: a thread of the pool, or one that waits
+  /// for the result of `start_flush`. If the failure has happened already, `action` is called at once, on the calling thread. `action` must
+  /// not use this writer. Several callbacks may be registered.
   void on_failure(std::function<void(const status&)> action);
 
   /// Returns true after a write has failed.
@@ -148,8 +156,9 @@ private:
 
 /// A writer of CSV files with the columns `wall_time,step,tag,value` and a header line: see `format::write_csv_metric`. Values that are not
 /// finite are written as nan, inf and -inf. Lines end with a line feed only. With `metric_writer_options::columns`, the columns are
-/// `wall_time,step` and these tags: see `format::csv_row`. The line of a step is written when a number of another step is added, at a flush
-/// and at the close. Numbers of the same step that are added after a flush are in a further line.
+/// `wall_time,step` and these tags: see `format::write_csv_row`. The line of a step is complete when a number of another step is added, and
+/// at each call of `flush`, `request_flush`, `start_flush`, `detach` and `close`. Numbers of the same step that are added after such a call
+/// are in a further line. The flushes that the writer starts by itself (`flush_secs`) write complete lines only.
 class csv_writer final : public metric_writer {
 public:
   /// Opens the file. Creates the file and its directory if they do not exist. Keeps the file `path` + ".lock" locked until all writing has
@@ -177,7 +186,7 @@ public:
 class sink_writer final : public metric_writer {
 public:
   /// `name` is used in messages, and returned by `path`.
-  /// @errors `invalid_argument_error` if `sink` is null, or if `columns` are given.
+  /// @errors `invalid_argument_error` if `sink` is null, `columns` are given, `max_queue_bytes` is 0, or `flush_secs` is negative.
   sink_writer(std::string name, std::unique_ptr<metric_sink> sink, metric_writer_options options = {})
       : metric_writer(std::move(name), std::move(sink), std::move(options)) {}
 };

@@ -62,7 +62,8 @@ struct image_view {
 ///
 /// @errors  A failed write ends the writer. The failure is passed to `on_failure` and thrown once, by the next `add_*`, `flush` or `close`,
 ///          or by a call that is blocked on the full queue. Later calls of `add_*`, and calls after `close`, drop their values with a warning.
-/// @threads All functions may be called from any thread, except a thread of `writer_options::threads`.
+/// @threads All functions may be called from any thread, except a thread of `writer_options::threads`. Such a thread may wait for the results
+///          of `start_flush`.
 class writer {
 public:
   /// Creates the directory, and a new event file in it. The name of the new file sorts after the names of all event files in the directory.
@@ -151,8 +152,9 @@ public:
   /// `writer_options::metrics`. A thread of `writer_options::threads` may wait, too. The objects may outlive this writer.
   [[nodiscard]] std::vector<io::byte_queue::pending_flush> start_flush();
 
-  /// Flushes, then closes the event file. A second call flushes only `writer_options::metrics`.
-  /// @errors Like `flush`.
+  /// Flushes, then closes the event file. A second call flushes only `writer_options::metrics`. If the flush is not complete at `until`, the
+  /// rest is written and the file is closed in the background.
+  /// @errors Like `flush`, and failures of closing the file. After `deadline_exceeded_error`, a failure is passed to `on_failure` and logged.
   void close(clock::time_point until = io::byte_queue::forever);
 
   /// Starts a flush of everything added before. The destructor then does not wait for this flush, unless more is added after this call.
@@ -164,8 +166,9 @@ public:
   void limit_waits(clock::time_point until);
 
   /// Registers a callback for failures. `action` is called once for each file that fails (the event file and each of
-  /// `writer_options::metrics`), on a thread of the pool. If a file has failed already, `action` is called at once for this file, on the
-  /// calling thread. `action` must not use this writer. Several callbacks may be registered.
+  /// `writer_options::metrics`), on the thread that writes: a thread of the pool, or one that waits for a result of `start_flush`. If a file
+  /// has failed already, `action` is called at once for this file, on the calling thread. `action` must not use this writer. Several
+  /// callbacks may be registered.
   /// @lifetime `action` is kept until the writer is destroyed.
   void on_failure(std::function<void(const status&)> action);
 

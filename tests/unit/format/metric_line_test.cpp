@@ -76,6 +76,19 @@ TEST_CASE("a tag that spreadsheets would read as a formula begins with an apostr
   for (const auto* other : {"", "a=1", "-1.5", "+2", "-inf", "1e5", "'=a"}) { CHECK_FALSE(format::is_formula(other)); }
 }
 
+TEST_CASE("a CSV row has a field for each column, and the longest row has room", "[format][metrics]") {
+  const auto row = [](std::int64_t time, std::int64_t step, const std::vector<std::string>& values) {
+    std::vector<std::byte> into(format::csv_row_bound(values.size()));
+    const auto size = format::write_csv_row(into, time, step, values);
+    REQUIRE(size <= into.size());
+    return std::string(reinterpret_cast<const char*>(into.data()), size);
+  };
+  CHECK(row(1'700'000'000'250'001, 7, {"0.5", "", "-inf"}) == "1700000000.250001,7,0.5,,-inf\n");
+  constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
+  CHECK(
+      row(lowest, lowest, {std::string(number_text::max_size, '1')}).ends_with(",-9223372036854775808,11111111111111111111111111111111\n"));
+}
+
 TEST_CASE("times before 1970 are negative numbers", "[format][metrics]") {
   CHECK(csv({-1'500'000, 1, "a", "2"}) == "-1.500000,1,a,2\n");
   CHECK(csv({-1, 1, "a", "2"}) == "-0.000001,1,a,2\n");

@@ -90,6 +90,26 @@ TEST_CASE("a full queue blocks until the disk has taken some", "[io][byte_queue]
   CHECK(on.disk.text() == "first...second..third");
 }
 
+TEST_CASE("a producer may wait until the queue has space, and then append without blocking", "[io][byte_queue]") {
+  small_queue on;
+  CHECK(on.queue.has_space(100));  // an empty half grows
+  on.disk.is_open = false;
+  CHECK(on.queue.append(bytes("first...")).ok());  // taken by the writer, which is blocked
+  CHECK(on.queue.append(bytes("second")).ok());
+  CHECK(on.queue.has_space(2));
+  CHECK(on.queue.wait_for_space(2).ok());
+  CHECK_FALSE(on.queue.has_space(3));
+  auto waited = std::async(std::launch::async, [&] { return on.queue.wait_for_space(3); });
+  CHECK(on.time->wait_for_pending(1));
+  on.disk.open_gate();
+  CHECK(waited.get().ok());
+  CHECK(on.queue.has_space(3));
+  CHECK(on.queue.close().ok());
+  CHECK(on.disk.text() == "first...second");
+  CHECK_FALSE(on.queue.has_space(1));
+  CHECK(on.queue.wait_for_space(1).error().code == sw::errc::failed_precondition);
+}
+
 TEST_CASE("after the limit of its waits a full queue refuses a record, also one that waits already, and goes on when the disk does",
           "[io][byte_queue]") {
   using namespace std::chrono_literals;

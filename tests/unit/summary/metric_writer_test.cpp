@@ -2,6 +2,7 @@
 #include "events_of.hpp"
 #include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
+#include "support/gate.hpp"
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -12,11 +13,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <future>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -25,8 +28,10 @@
 #include <vector>
 
 namespace sw = stepwell;
+namespace io = stepwell::io;
 namespace summary = stepwell::summary;
 namespace test = stepwell::test;
+using namespace std::chrono_literals;
 using test::file_text;
 using test::operation;
 
@@ -365,4 +370,190 @@ TEST_CASE("a CSV file can have a column for each tag", "[summary][metrics]") {
   CHECK_THROWS_WITH(summary::jsonl_writer(with.path + "l", options), ContainsSubstring("only a csv_writer has columns"));
   options.columns = {"loss", "loss"};
   CHECK_THROWS_WITH(summary::csv_writer(with.path + "2", options), ContainsSubstring("the column \"loss\" is given twice"));
+}
+
+namespace {
+
+/// A pool of one thread that runs no job until the gate is opened, as if a disk hangs.
+struct hanging_pool {
+  hanging_pool() {
+    gate.close();
+    threads->post([this] { gate.pass(); });
+    gate.wait_for_somebody();
+  }
+  void resume() {
+    gate.open();
+    threads->join();
+  }
+
+  test::gate gate;
+  std::shared_ptr<io::pool> threads = std::make_shared<io::pool>(1);
+};
+
+bool is_ready(const std::future<void>& called) { return called.wait_for(10s) == std::future_status::ready; }
+
+/// A writer with one column whose queue is full, and a thread that is blocked in `add_scalar`.
+struct full_csv : desk {
+  full_csv() {
+    auto made = options();
+    made.threads = disk.threads;
+    made.max_queue_bytes = 512;
+    made.columns = {"loss"};
+    csv.emplace(path, made);
+    added = std::async(std::launch::async, [this] {
+      for (int step = 1; step <= steps; ++step) { csv->add_scalar("loss", step, step); }
+    });
+    CHECK(time->wait_for_pending(2));  // the timer of the writer, and the blocked thread
+  }
+
+  static constexpr int steps = 100;
+  hanging_pool disk;
+  std::optional<summary::csv_writer> csv;
+  std::future<void> added;
+};
+
+}  // namespace
+
+TEST_CASE("a sink of the program is closed once, after the last number, also if its writer does not wait for this", "[summary][metrics]") {
+  const test::log_capture quiet;
+  const desk with;
+  const auto table = std::make_shared<table_sink::content>();
+  hanging_pool disk;
+  auto options = with.options();
+  options.threads = disk.threads;
+  {
+    summary::sink_writer writer("the table", std::make_unique<table_sink>(table), options);
+    writer.add_scalar("loss", 0.5, 1);
+    if (GENERATE(false, true)) {
+      writer.detach();
+    } else {
+      CHECK_THROWS_AS(writer.close(with.time->now()), sw::deadline_exceeded_error);
+    }
+  }
+  CHECK(table->closes == 0);
+  disk.resume();
+  CHECK(table->rows.size() == 1);
+  CHECK(table->syncs == 1);
+  CHECK(table->closes == 1);
+}
+
+TEST_CASE("a failure after a close that reached its deadline is logged", "[summary][metrics]") {
+  const test::log_capture log;
+  const desk with;
+  const auto table = std::make_shared<table_sink::content>();
+  table->failure = "the server is gone";
+  hanging_pool disk;
+  auto options = with.options();
+  options.threads = disk.threads;
+  {
+    summary::sink_writer writer("the table", std::make_unique<table_sink>(table), options);
+    writer.add_scalar("loss", 0.5, 1);
+    CHECK_THROWS_AS(writer.close(with.time->now()), sw::deadline_exceeded_error);
+  }
+  disk.resume();
+  CHECK(log.contains(sw::log_level::error, "the server is gone"));
+  CHECK(table->closes == 1);
+}
+
+TEST_CASE("the options of a sink writer are checked", "[summary][metrics]") {
+  const desk with;
+  const auto made = [](const summary::metric_writer_options& options) {
+    summary::sink_writer writer("the table", std::make_unique<table_sink>(std::make_shared<table_sink::content>()), options);
+  };
+  auto options = with.options();
+  options.max_queue_bytes = 0;
+  CHECK_THROWS_WITH(made(options), ContainsSubstring("max_queue_bytes is 0"));
+  options = with.options();
+  options.flush_secs = -1;
+  CHECK_THROWS_WITH(made(options), ContainsSubstring("flush_secs"));
+}
+
+TEST_CASE("with columns, a flush is requested at once although the queue is full and another thread waits for it", "[summary][metrics]") {
+  full_csv with;
+  const auto requested = std::async(std::launch::async, [&] {
+    with.csv->request_flush();
+    static_cast<void>(with.csv->start_flush());
+    with.csv->detach();
+  });
+  CHECK(is_ready(requested));
+  with.disk.resume();
+  requested.wait();
+  with.added.get();
+  with.csv.reset();
+  CHECK(file_text(with.path).ends_with("\n1700000000.000000,99,99\n1700000000.000000,100,100\n"));
+}
+
+TEST_CASE("with columns, a flush and a close keep their deadlines although the queue is full", "[summary][metrics]") {
+  const test::log_capture quiet;
+  full_csv with;
+  auto flushed = std::async(std::launch::async, [&] { with.csv->flush(with.time->now() + 5s); });
+  CHECK(with.time->wait_for_pending(3));
+  with.time->advance(5s);
+  CHECK(is_ready(flushed));
+  auto closed = std::async(std::launch::async, [&] { with.csv->close(with.time->now()); });
+  CHECK(is_ready(closed));
+  with.disk.resume();
+  CHECK_THROWS_AS(flushed.get(), sw::deadline_exceeded_error);
+  CHECK_THROWS_AS(closed.get(), sw::deadline_exceeded_error);
+  with.added.get();  // the numbers after the close are dropped
+  CHECK(file_text(with.path).starts_with("wall_time,step,loss\n1700000000.000000,1,1\n1700000000.000000,2,2\n"));
+}
+
+TEST_CASE("with columns, the failure of a write is thrown by the next add, flush or close, and by no other function",
+          "[summary][metrics]") {
+  const test::log_capture quiet;
+  const desk with;
+  hanging_pool disk;
+  auto options = with.options();
+  options.threads = disk.threads;
+  options.columns = {"loss"};
+  summary::csv_writer csv(with.path, options);
+  std::promise<void> told;
+  csv.on_failure([&](const sw::status&) { told.set_value(); });
+  with.files->inject({.kind = operation::write, .path_contains = "metrics", .errno_value = ENOSPC});
+  csv.add_scalar("loss", 1, 1);
+  with.time->advance(11s);
+  csv.add_scalar("loss", 2, 2);  // completes the line of step 1, and starts a flush
+  disk.gate.open();
+  told.get_future().wait();
+  CHECK_NOTHROW(csv.request_flush());
+  CHECK_FALSE(csv.start_flush().wait().ok());
+  CHECK_NOTHROW(csv.detach());
+  SECTION("an add") { CHECK_THROWS_AS(csv.add_scalar("loss", 3, 2), sw::resource_exhausted_error); }
+  SECTION("a flush") { CHECK_THROWS_AS(csv.flush(), sw::resource_exhausted_error); }
+  SECTION("a close, which closes the file nevertheless") {
+    CHECK_THROWS_AS(csv.close(), sw::resource_exhausted_error);
+    CHECK_NOTHROW(summary::csv_writer(with.path, options));
+  }
+}
+
+TEST_CASE("with columns, a number that is added after detach is written, too", "[summary][metrics]") {
+  const desk with;
+  auto options = with.options();
+  options.columns = {"loss"};
+  {
+    summary::csv_writer csv(with.path, options);
+    csv.add_scalar("loss", 1, 1);
+    csv.detach();
+    csv.add_scalar("loss", 2, 2);
+  }
+  CHECK(file_text(with.path) == "wall_time,step,loss\n1700000000.000000,1,1\n1700000000.000000,2,2\n");
+}
+
+TEST_CASE("with columns, a flush that the writer starts writes only complete lines", "[summary][metrics]") {
+  const desk with;
+  auto options = with.options();
+  options.columns = {"loss", "accuracy"};
+  options.flush_secs = 0;
+  summary::csv_writer csv(with.path, options);
+  csv.add_scalar("loss", 1, 1);
+  csv.add_scalar("accuracy", 0.5, 1);
+  std::promise<void> synced;
+  with.files->before_each([&](const test::event& asked) {
+    if (asked.kind == operation::sync) { synced.set_value(); }
+  });
+  csv.add_scalar("loss", 2, 2);
+  synced.get_future().wait();
+  with.files->before_each(nullptr);
+  CHECK(file_text(with.path) == "wall_time,step,loss,accuracy\n1700000000.000000,1,1,0.5\n");
 }

@@ -94,15 +94,20 @@ std::string csv_row_header(std::span<const std::string> tags) {
   return line + "\n";
 }
 
-std::string csv_row(std::int64_t wall_microseconds, std::int64_t step, std::span<const std::string> values) {
-  char begin[64];
-  text_into out(std::as_writable_bytes(std::span(begin)));
+std::size_t csv_row_bound(std::size_t values) noexcept { return csv_overhead + values * (1 + number_text::max_size); }
+
+std::size_t write_csv_row(std::span<std::byte> into, std::int64_t wall_microseconds, std::int64_t step,
+                          std::span<const std::string> values) noexcept {
+  text_into out(into);
   out.put_seconds(wall_microseconds);
   out.put(',');
   out.put_number(step);
-  std::string line(begin, out.size());
-  for (const auto& value : values) { line.append(",").append(value); }
-  return line + "\n";
+  for (const auto& value : values) {
+    out.put(',');
+    out.put(value);
+  }
+  out.put('\n');
+  return out.size();
 }
 
 bool is_formula(std::string_view text) noexcept {

@@ -27,6 +27,8 @@ struct metric_line {
 /// `double`, and a boolean is written as 0 or 1.
 class number_text {
 public:
+  static constexpr std::size_t max_size = 32;
+
   template<class Number>
     requires std::is_arithmetic_v<Number>
   explicit number_text(Number value) noexcept {
@@ -43,7 +45,7 @@ public:
 private:
   std::size_t spell(auto value) noexcept { return static_cast<std::size_t>(std::to_chars(text_, text_ + sizeof text_, value).ptr - text_); }
 
-  char text_[32];
+  char text_[max_size];
   std::size_t size_;
 };
 
@@ -55,8 +57,12 @@ inline constexpr std::string_view json_metric_beginning = R"({"wall_time":)";
 
 /// Returns the first line of a CSV file with a column for each tag: `wall_time,step,loss,accuracy` and a line feed.
 [[nodiscard]] std::string csv_row_header(std::span<const std::string> tags);
-/// Returns `1700000000.250000,7,0.5,0.9` and a line feed. `values` are the texts of numbers, or empty.
-[[nodiscard]] std::string csv_row(std::int64_t wall_microseconds, std::int64_t step, std::span<const std::string> values);
+/// Returns an upper bound of the size of a line with this number of values.
+[[nodiscard]] std::size_t csv_row_bound(std::size_t values) noexcept;
+/// Writes `1700000000.250000,7,0.5,0.9` and a line feed. Returns the number of bytes written. `values` are texts of `number_text`, or empty.
+/// @pre `into` has at least `csv_row_bound(values.size())` bytes.
+std::size_t write_csv_row(std::span<std::byte> into, std::int64_t wall_microseconds, std::int64_t step,
+                          std::span<const std::string> values) noexcept;
 
 /// Returns true if spreadsheets read the cell `text` as a formula: if it begins with `=` or `@`, or with a sign and is not a number.
 [[nodiscard]] bool is_formula(std::string_view text) noexcept;

@@ -319,6 +319,17 @@ result<void> byte_queue::append(std::span<const std::byte> record) {
   });
 }
 
+bool byte_queue::has_space(std::size_t bytes) const {
+  const std::lock_guard lock(core_->mutex);
+  return !core_->refusal() && core_->has_space(bytes);
+}
+
+result<void> byte_queue::wait_for_space(std::size_t bytes) {
+  std::unique_lock lock(core_->mutex);
+  if (auto refusal = core_->await_space(lock, bytes)) { return std::move(*refusal); }
+  return {};
+}
+
 void byte_queue::limit_waits(clock::time_point until) {
   const std::lock_guard lock(core_->mutex);
   core_->appends_until = until;

@@ -96,6 +96,13 @@ public:
   /// Like the other overload, but copies `record` into the queue.
   result<void> append(std::span<const std::byte> record);
 
+  /// Returns true if a record of `bytes` can be appended now without blocking. If the queue has one producer, this stays true until the
+  /// producer appends a record, except that the queue can fail or be closed.
+  [[nodiscard]] bool has_space(std::size_t bytes) const;
+  /// Blocks like `append` of a record of `bytes`, but appends nothing.
+  /// @errors Like `append`.
+  result<void> wait_for_space(std::size_t bytes);
+
   /// A requested flush. Another thread may wait for it.
   /// @lifetime May outlive the queue.
   class pending_flush {

@@ -36,6 +36,16 @@ void output::warn_dropped() const {
   log_warning(fmt::format("the {} is closed{}: new data is dropped", name_, queue_.has_failed() ? " after a failed write" : ""));
 }
 
+void output::warn_lost(const status& why) const {
+  if (!queue_.has_failed()) { log_warning(fmt::format("the {}: {}; a line is lost", name_, why.message)); }
+}
+
+bool output::wait_for_space(std::size_t size) {
+  const auto waited = queue_.wait_for_space(size);
+  if (!waited) { refused(waited.error()); }
+  return waited.ok();
+}
+
 void output::refused(const status& why) {
   if (why.code == errc::deadline_exceeded) {
     if (!is_full_.exchange(true)) { log_warning(fmt::format("the {}: {}; records are dropped", name_, why.message)); }

@@ -50,6 +50,22 @@ public:
   template<class Frame>
   void append(std::size_t size, Frame&& frame) {
     if (auto queued = queue_.append(size, std::forward<Frame>(frame)); !queued) [[unlikely]] { return refused(queued.error()); }
+    start_due_flush();
+  }
+
+  /// Appends a record for which the queue has space, without blocking. Does not throw the failure of a write: the next call that may throw
+  /// it throws it. Starts no flush.
+  template<class Frame>
+  void append_at_once(std::size_t size, Frame&& frame) {
+    if (auto queued = queue_.append(size, std::forward<Frame>(frame)); !queued) [[unlikely]] { warn_lost(queued.error()); }
+  }
+  /// Returns true if `append_at_once` can append a record of this size.
+  [[nodiscard]] bool has_space(std::size_t size) const { return queue_.has_space(size); }
+  /// Blocks while the queue has no space for a record of this size. Otherwise like `append`: throws a failure once, and returns false with a
+  /// warning if such a record would be dropped.
+  [[nodiscard]] bool wait_for_space(std::size_t size);
+  /// Starts a flush if the flush timer has expired.
+  void start_due_flush() {
     if (flush_due_->load(std::memory_order_relaxed)) [[unlikely]] { flush_if_due(); }
   }
 
@@ -92,6 +108,7 @@ private:
   };
 
   void warn_dropped() const;
+  void warn_lost(const status& why) const;
   /// Logs a failure of a write that happens later in the background.
   void log_later_failure();
   void refused(const status& why);
