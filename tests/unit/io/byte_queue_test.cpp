@@ -187,6 +187,21 @@ TEST_CASE("a listener that throws in on_error blocks no other listener", "[io][b
   CHECK(log.contains(sw::log_level::error, "no ears"));
 }
 
+TEST_CASE("an exception of a sink is a failure of the queue, which can be closed", "[io][byte_queue]") {
+  struct throwing_sink final : io::byte_sink {
+    sw::result<void> write(std::span<const std::byte>) override { throw std::runtime_error("no memory"); }
+    sw::result<void> sync() override { return {}; }
+    sw::result<void> close() override { throw std::runtime_error("no memory to close"); }
+  };
+  const auto time = std::make_shared<sw::manual_clock>();
+  io::byte_queue queue(std::make_unique<throwing_sink>(), {.threads = std::make_shared<io::pool>(1), .clock = time});
+  CHECK(queue.append(bytes("x")).ok());
+  auto flushed = std::async(std::launch::async, [&] { return queue.flush(time->now() + std::chrono::seconds(1)); });
+  if (flushed.wait_for(std::chrono::seconds(10)) != std::future_status::ready) { time->advance(std::chrono::seconds(1)); }
+  CHECK(flushed.get().error().message == "no memory");
+  CHECK(queue.close(time->now()).error().message == "no memory");
+}
+
 TEST_CASE("a failed sync is a failure, and is not tried again", "[io][byte_queue]") {
   small_queue on;
   on.disk.sync_outcome = full;

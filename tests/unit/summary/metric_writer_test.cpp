@@ -174,6 +174,23 @@ TEST_CASE("a failed write of metrics is thrown once and reported", "[summary][me
   CHECK_NOTHROW(csv.close());
 }
 
+TEST_CASE("a write that times out on the disk is a failure like others, not a full queue", "[summary][metrics]") {
+  const test::log_capture quiet;
+  const desk with;
+  auto options = with.options();
+  if (GENERATE(false, true)) { options.columns = {"loss"}; }
+  summary::csv_writer csv(with.path, options);
+  std::promise<void> told;
+  csv.on_failure([&](const sw::status&) { told.set_value(); });
+  with.files->inject({.kind = operation::write, .path_contains = "metrics", .errno_value = ETIMEDOUT});
+  csv.add_scalar("loss", 1, 1);
+  csv.request_flush();
+  told.get_future().wait();
+  CHECK_THROWS_AS(csv.add_scalar("loss", 2, 2), sw::deadline_exceeded_error);
+  CHECK(csv.is_closed());
+  CHECK_NOTHROW(csv.close());
+}
+
 TEST_CASE("the first line later than flush_secs after a flush flushes", "[summary][metrics]") {
   const desk with;
   summary::csv_writer csv(with.path, with.options());

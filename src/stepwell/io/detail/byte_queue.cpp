@@ -153,10 +153,17 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     notify();
   }
 
+  /// Calls `work`, a function of the sink. Returns its exceptions as errors, so that the task of the writer can end properly.
+  template<class Work>
+  static result<void> guarded(Work work) {
+    try {
+      return work();
+    } catch (...) { return status(errc::unknown, stepwell::detail::text_of(std::current_exception())); }
+  }
   template<class Work>
   static result<void> traced(const std::shared_ptr<trace_recorder>& trace, Work work) {
     const trace_scope scope(trace);
-    return work();
+    return guarded(work);
   }
 
   void write(std::unique_lock<std::mutex>& lock) {
@@ -194,7 +201,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   void close_sink(std::unique_lock<std::mutex>& lock) {
     auto closing = std::move(sink);
     lock.unlock();
-    const auto outcome = closing->close();
+    const auto outcome = guarded([&] { return closing->close(); });
     closing.reset();
     lock.lock();
     if (!outcome && !failure) { fail(lock, outcome.error()); }
@@ -402,7 +409,7 @@ result<void> byte_queue::close(clock::time_point until) {
   }
   const auto sink = std::move(all.sink);
   lock.unlock();
-  auto closed = sink->close();
+  auto closed = core::guarded([&] { return sink->close(); });
   return flushed ? std::move(closed) : std::move(flushed);
 }
 

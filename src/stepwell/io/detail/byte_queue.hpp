@@ -23,6 +23,7 @@
 namespace stepwell::io {
 
 /// An interface that accepts bytes in order.
+/// @errors  An exception of a function counts as the error `unknown` with its text.
 /// @threads The functions are called by one thread at a time. The thread may change between calls.
 class byte_sink {
 public:

@@ -47,13 +47,12 @@ bool output::wait_for_space(std::size_t size) {
 }
 
 void output::refused(const status& why) {
-  if (why.code == errc::deadline_exceeded) {
+  if (const auto failed = queue_.failure()) {  // tested first, because a disk can time out, too
+    is_over_ = true;
+    if (!is_delivered_.exchange(true)) { throw_status(*failed); }
+  } else if (why.code == errc::deadline_exceeded) {
     if (!is_full_.exchange(true)) { log_warning(fmt::format("the {}: {}; records are dropped", name_, why.message)); }
     return;
-  }
-  if (queue_.has_failed()) {
-    is_over_ = true;
-    if (!is_delivered_.exchange(true)) { throw_status(why); }
   } else if (!is_over()) {
     throw_status(why);
   }
@@ -116,10 +115,11 @@ void output::request_flush() {
 void output::flush(clock::time_point until) {
   if (is_over()) { return; }
   if (auto flushed = queue_.flush(until); !flushed) {
-    is_late_ = !queue_.has_failed();
-    if (is_late_) { throw_status(flushed.error()); }
+    const auto failed = queue_.failure();
+    is_late_ = !failed;
+    if (!failed) { throw_status(flushed.error()); }
     is_over_ = true;
-    if (!is_delivered_.exchange(true)) { throw_status(flushed.error()); }
+    if (!is_delivered_.exchange(true)) { throw_status(*failed); }
     return;
   }
   is_late_ = false;
@@ -129,7 +129,9 @@ void output::close(clock::time_point until) {
   if (!begin_close()) { return; }
   const auto closed = queue_.close(until);
   if (closed || is_delivered_.exchange(true)) { return; }
-  if (closed.error().code == errc::deadline_exceeded) { log_later_failure(); }  // no later call throws it
+  const auto failed = queue_.failure();
+  const bool is_thrown_now = failed && failed->message == closed.error().message;
+  if (closed.error().code == errc::deadline_exceeded && !is_thrown_now) { log_later_failure(); }  // no later call throws it
   throw_status(closed.error());
 }
 
