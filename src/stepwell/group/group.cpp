@@ -68,6 +68,12 @@ void group::check_formed(std::string_view what) const {
       fmt::format("cannot {}: the group is not formed; a session forms it (training_options::group), and its steps use it", what));
 }
 
+/// Checks that the group is formed, and that no hook is called before the step.
+void group::check_usable(std::string_view what) const {
+  check_formed(what);
+  if (session_.running_step) { static_cast<void>(session_.running_step()); }
+}
+
 /// Calls `operation` of the collective. A failure ends the collective.
 template<class Operation>
 void group::guarded(std::string_view what, Operation operation) {
@@ -105,7 +111,7 @@ bool group::sum_on_gpu(dtype type, std::span<std::byte> elements) {
 
 void group::broadcast_bytes(std::span<std::byte> bytes) {
   if (size() == 1) { return; }
-  check_formed("broadcast");
+  check_usable("broadcast");
   guarded("broadcast", [&](collective& all) { all.broadcast(bytes); });
 }
 
@@ -118,6 +124,7 @@ std::vector<std::int64_t> group::values_of_all(std::int64_t mine) {
 
 /// Returns the bytes of `variables` in all processes, one after the other. Adding integers of which all but one are zero changes no bit.
 std::vector<std::byte> group::bytes_of_all(const variable_list& variables) {
+  check_usable("merge");
   std::size_t bytes = 0;
   for (const auto& variable : variables) { bytes += variable.size_bytes(); }
   const auto each = (bytes + sizeof(std::int64_t) - 1) / sizeof(std::int64_t) * sizeof(std::int64_t);
@@ -248,7 +255,12 @@ void group::leave(std::int64_t cause) {
 // ---- forming
 
 void group::form(const forming& how, session_hooks session) {
+  if (collective_ && owner_ != how.owner) {
+    throw failed_precondition_error(
+        "another session uses this group; close that session first, or make a group of its own for each session");
+  }
   close();
+  owner_ = how.owner;
   session_ = std::move(session);
   payload_ = {};
   voted_step_.reset();

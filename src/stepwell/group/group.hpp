@@ -131,8 +131,9 @@ public:
 
   /// Functions of the session that the group calls.
   struct session_hooks {
-    /// Returns the global step before the running step of the model. Returns nothing if no step of the model runs, for example during a
-    /// hook or an evaluation. Only the first sum of a step of the model checks whether a process has ended the training.
+    /// Returns the global step before the running step of the model. Returns nothing if no step of the model runs, for example during
+    /// `after_run` of a hook or an evaluation. Only the first sum of a step of the model checks whether a process has ended the training. Throws
+    /// `failed_precondition_error` in `before_run` of a hook, where the group cannot be used.
     std::function<std::optional<std::int64_t>()> running_step;
     /// Called when the process `rank` has ended the training with `leave(cause)`.
     std::function<void(int rank, std::int64_t cause)> stop;
@@ -146,8 +147,9 @@ public:
     std::stop_token stop;
     clock::time_point until = clock::time_point::max();
     std::function<void()> check = {};  ///< See `formation::check`.
+    const void* owner = nullptr;       ///< The session that uses the group until it closes or abandons it.
   };
-  /// Forms the group, for the first time or again. @errors Those of `engine::form`.
+  /// Forms the group, for the first time or again. @errors Those of `engine::form`. `failed_precondition_error` if another session uses it.
   void form(const forming& how, session_hooks session);
   /// Returns true if the group is formed and can be used.
   [[nodiscard]] bool is_formed() const noexcept { return collective_ != nullptr; }
@@ -177,6 +179,7 @@ private:
   };
 
   void check_formed(std::string_view what) const;
+  void check_usable(std::string_view what) const;
   template<class Operation>
   void guarded(std::string_view what, Operation operation);
   void add(dtype type, std::span<std::byte> elements);
@@ -196,6 +199,7 @@ private:
   std::atomic<place> place_;
   std::atomic<std::int64_t> generation_ = 0;
   session_hooks session_;
+  const void* owner_ = nullptr;
   std::optional<std::int64_t> voted_step_;
   payload payload_;  // type and size of the first sum of each step; invalid before the first sum of this generation
   bool has_ended_ = false;

@@ -75,6 +75,7 @@ void ema_hook::begin() {
 
 /// Sets the averages that were not restored to the model's current values.
 void ema_hook::after_create_session(const session_requests& /*session*/, coordinator& /*threads*/) {
+  has_values_ = true;
   std::vector<std::byte> copy;
   const auto is_restored = [&](const averaged& average) { return updates_ > 0 && !detail::is_unset(bytes_of(average, copy)); };
   if (std::ranges::all_of(averages_, is_restored)) { return; }
@@ -133,6 +134,7 @@ void ema_hook::end(const session_requests& /*session*/) {
 }
 
 void ema_hook::swap_in() {
+  check_values();
   if (is_swapped_in_) { refuse("swapping in again"); }
   exchange();
   is_swapped_in_ = true;
@@ -162,6 +164,7 @@ void ema_hook::exchange() {
 }
 
 void ema_hook::copy_into(const variable_list& other) const {
+  check_values();
   if (is_swapped_in_) { refuse("copying the averages"); }
   std::vector<const variable_ref*> targets;
   for (const auto& [name, type, shape, value, device] : averages_) {
@@ -195,6 +198,11 @@ variable_list ema_hook::live() const {
   if (std::ranges::equal(averages_, variables, is_same)) { return variables; }
   throw failed_precondition_error(
       "ema_hook: the model's variables have changed in name, number, type or shape since the hook was made; they must stay as they are");
+}
+
+void ema_hook::check_values() const {
+  if (has_values_) { return; }
+  throw failed_precondition_error("ema_hook: there are no averages before the first session; give the hook to a session first");
 }
 
 void ema_hook::refuse(std::string_view what) const {

@@ -79,8 +79,8 @@ public:
   void end(const session_requests& session);
 
   /// Exchanges the values of the model's variables with the averages.
-  /// @errors `failed_precondition_error` if the averages are swapped in already, or if the model's variables have changed in name, number,
-  ///   type or shape.
+  /// @errors `failed_precondition_error` before the first session, if the averages are swapped in already, or if the model's variables have
+  ///   changed in name, number, type or shape.
   void swap_in();
   /// Exchanges the values back, after `swap_in`.
   /// @errors `failed_precondition_error` if the averages are not swapped in, or if the model's variables have changed.
@@ -89,7 +89,8 @@ public:
   /// Copies the averages into the variables of the model `other`. `other` must have a variable with the name of each average. The variables
   /// of `other` that have no average keep their values.
   /// @errors `invalid_argument_error` if `other` lacks a variable, or if a variable has another type or shape than its average; the message
-  ///   names the variable, and nothing is copied. `failed_precondition_error` while the averages are swapped in.
+  ///   names the variable, and nothing is copied. `failed_precondition_error` before the first session, and while the averages are swapped
+  ///   in.
   template<class Model>
   void copy_to(Model& other) const {
     copy_into(other.variables());
@@ -121,6 +122,7 @@ private:
   void exchange();
   void copy_into(const variable_list& other) const;
   variable_list live() const;
+  void check_values() const;
   [[noreturn]] void refuse(std::string_view what) const;
 
   std::function<variable_list()> model_;
@@ -128,6 +130,7 @@ private:
   std::vector<averaged> averages_;  // in the order of the model's list
   std::int64_t updates_ = 0;
   double decays_multiplied_ = 1;  // product of all decays so far
+  bool has_values_ = false;       // a session has begun
   bool is_swapped_in_ = false;
 };
 

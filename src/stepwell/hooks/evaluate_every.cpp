@@ -6,6 +6,7 @@
 #include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/group/group.hpp"
 #include "stepwell/hooks/detail/rare_log.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
@@ -95,8 +96,9 @@ public:
   void evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate) {
     bool is_stopped = false;
     const auto begin = now();
+    const bool is_shared = session.group() && session.group()->size() > 1;  // the others could wait for sums of this evaluation
     const auto evaluation = evaluate([&] {
-      is_stopped = session.signals()->end_of_process() && session.end_of_waits().remaining() == clock::duration::zero();
+      is_stopped = !is_shared && session.signals()->end_of_process() && session.end_of_waits().remaining() == clock::duration::zero();
       return is_stopped;
     });
     pending_step_ = is_stopped ? step : -1;

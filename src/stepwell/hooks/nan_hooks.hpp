@@ -162,7 +162,8 @@ private:
 
 /// An argument of `rollback_on_nan_hook`: after the rollback, the batch that caused the bad value is skipped. Only a loop over a seekable
 /// source can skip a batch. In a call of `run`, and in a loop over a source of any other kind, the state is restored, and then
-/// `aborted_error` is thrown.
+/// `aborted_error` is thrown. No run has a skipped batch: if it is the last one of an epoch, hooks see no end of this epoch. The means of an
+/// `epoch_mean_hook` then continue into the next epoch, and an evaluation at the end of the epoch is left out.
 struct skip_batch {};
 
 /// Options of `rollback_on_nan_hook`.
@@ -197,13 +198,26 @@ public:
     }
     detail::refuse_negative("max_rollbacks", options.max_rollbacks);
   }
+  /// Takes a fetch with a display name. The messages of the hook contain the name.
+  rollback_on_nan_hook(rollback_on_nan_options options, tagged<Projection> watched, skip_batch answer)
+      : rollback_on_nan_hook(options, std::move(watched.projection), answer) {
+    name_ = std::move(watched.name);
+  }
+  rollback_on_nan_hook(rollback_on_nan_options options, tagged<Projection> watched, std::function<void()> change)
+      : rollback_on_nan_hook(options, std::move(watched.projection), std::move(change)) {
+    name_ = std::move(watched.name);
+  }
   /// Uses the default options.
   rollback_on_nan_hook(Projection watched, skip_batch answer)
       : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), answer) {}
   rollback_on_nan_hook(Projection watched, std::function<void()> change)
       : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), std::move(change)) {}
+  rollback_on_nan_hook(tagged<Projection> watched, skip_batch answer)
+      : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), answer) {}
+  rollback_on_nan_hook(tagged<Projection> watched, std::function<void()> change)
+      : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), std::move(change)) {}
 
-  void after_create_session(auto& session, auto& /*threads*/) { publisher_.start(session.watched(), {"loss"}); }
+  void after_create_session(auto& session, auto& /*threads*/) { publisher_.start(session.watched(), {name_.empty() ? "loss" : name_}); }
 
   auto before_run(auto& /*context*/) const { return watched_; }
 
@@ -224,7 +238,8 @@ public:
 private:
   void roll_back(auto& context, const std::string& value) {
     const auto step = context.global_step();
-    const auto what = "NaN loss during training. The watched value is " + value + " at step " + std::to_string(step);
+    const auto what =
+        "NaN loss during training. " + (name_.empty() ? "The watched value" : name_) + " is " + value + " at step " + std::to_string(step);
     context.reject_state(what);
     worst_step_ = std::max(worst_step_, step);
     if (rollbacks_ >= options_.max_rollbacks) {
@@ -239,6 +254,7 @@ private:
   }
 
   fetch_pack<Projection> watched_;
+  std::string name_;
   std::function<void()> change_;
   bool skips_ = false;
   rollback_on_nan_options options_;

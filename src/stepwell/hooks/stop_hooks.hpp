@@ -31,6 +31,7 @@ struct stop_at_step_options {
 };
 
 /// Requests a stop when the global step reaches the last step. If a session was restored at or after the last step, its loop does no step.
+/// If a recovery or a rollback restores an earlier step, the loop continues to the last step again.
 /// @cost One comparison for each run.
 /// @see contract D-6
 class stop_at_step_hook {
@@ -149,8 +150,10 @@ public:
   void after_create_session(auto& session, auto& /*threads*/) { stop_if_reached(session); }
   void after_run(auto& context, const auto&) {
     const auto at = context.epoch();
-    if (!at || !at->is_last) { return; }
-    epochs_done_ = static_cast<std::int64_t>(at->epoch) + 1;
+    if (!at) { return; }
+    const auto done = static_cast<std::int64_t>(at->epoch) + (at->is_last ? 1 : 0);
+    if (!at->is_last && done <= epochs_done_) [[likely]] { return; }  // more: the last batch of the epoch before was skipped
+    epochs_done_ = done;
     stop_if_reached(context);
   }
 

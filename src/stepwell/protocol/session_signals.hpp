@@ -73,12 +73,24 @@ struct stop_reason {
 /// @threads All functions may be called on any thread.
 class session_signals {
 public:
-  /// Requests the loop to end. Only the first reason is kept, with one exception: an error replaces a reason that is not an error.
+  /// Requests the loop to end. Only the first reason is kept, with two exceptions: an error replaces a reason that is not an error, and
+  /// `nan` replaces `last_step`.
   void request_stop(stop_reason why) { stop(std::move(why), stop_bit); }
   /// Requests the loop to end, on behalf of a hook. A later `run` of the session throws. In contrast, `request_stop` does not prevent a
   /// later run: another thread may call `request_stop` between the caller's check of `should_stop` and the run, and this run must not fail.
   /// @see contract RUN-1
   void request_stop_by_hook(stop_reason why) { stop(std::move(why), stop_bit | hook_bit); }
+  /// Withdraws a stop that follows from the state, before a recovery restores an earlier state: the causes `last_step` and `no_progress`. Their
+  /// hooks request it again if it also follows from the restored state, or from a later one. Stops for other causes persist.
+  /// @see D-12
+  void withdraw_stop_of_state() {
+    const std::lock_guard lock(mutex_);
+    if (!is_of_state(why_)) { return; }
+    why_ = std::exchange(next_why_, {});
+    if (why_.cause != stop_cause::none) { return; }
+    stopped_for_others_ = std::stop_source();
+    bits_.fetch_and(~(stop_bit | hook_bit), std::memory_order_acq_rel);
+  }
   /// Requests a stop, and a save at the next boundary, because the process will be ended. `now` is the current time of the session's clock.
   void end_process(std::string why, clock::time_point now) {
     {
@@ -142,7 +154,11 @@ public:
   [[nodiscard]] bool stopped_by_hook() const noexcept { return (bits_.load(std::memory_order_relaxed) & hook_bit) != 0; }
   [[nodiscard]] bool stop_requested() const noexcept { return (bits_.load(std::memory_order_acquire) & stop_bit) != 0; }
   /// Returns a token for blocking calls outside this class. A stop is requested for the token when a stop of the session is requested.
-  [[nodiscard]] std::stop_token stop_token() const noexcept { return stopped_for_others_.get_token(); }
+  /// After `withdraw_stop_of_state`, a new token is needed.
+  [[nodiscard]] std::stop_token stop_token() const {
+    const std::lock_guard lock(mutex_);
+    return stopped_for_others_.get_token();
+  }
   /// Blocks until a stop is requested or `interrupt` is called, at most until `when`. Returns false if `when` was reached first.
   bool wait_for_stop(clock& time, clock::time_point when) {
     std::unique_lock lock(mutex_);
@@ -250,14 +266,27 @@ private:
     checkpoint_request_bit = 128
   };
 
+  [[nodiscard]] static bool is_of_state(const stop_reason& why) noexcept {
+    return why.cause == stop_cause::last_step || why.cause == stop_cause::no_progress;
+  }
+  [[nodiscard]] bool replaces(const stop_reason& why) const noexcept {
+    if (why.cause == stop_cause::nan) { return why_.cause == stop_cause::last_step; }
+    return why.cause == stop_cause::error && why_.cause != stop_cause::error;
+  }
   void stop(stop_reason why, unsigned bits) {
+    std::stop_source others(std::nostopstate);
     {
       const std::lock_guard lock(mutex_);
-      if (why_.cause == stop_cause::none || (why.cause == stop_cause::error && why_.cause != stop_cause::error)) { why_ = std::move(why); }
+      if (why_.cause == stop_cause::none || replaces(why)) {
+        why_ = std::move(why);
+      } else if (is_of_state(why_) && !is_of_state(why) && next_why_.cause == stop_cause::none) {
+        next_why_ = std::move(why);
+      }
       bits_.fetch_or(bits, std::memory_order_release);
+      others = stopped_for_others_;
     }
     stopped_.notify_all();
-    stopped_for_others_.request_stop();
+    others.request_stop();
   }
 
   std::atomic<unsigned> bits_ = 0;
@@ -267,6 +296,7 @@ private:
   std::stop_source process_ends_for_others_;
   std::stop_source interrupted_for_others_;
   stop_reason why_;
+  stop_reason next_why_;  // the first request that does not follow from the state, if `why_` follows from it
   stop_reason failed_;
   std::optional<clock::time_point> process_ends_;
   std::optional<clock::duration> grace_;

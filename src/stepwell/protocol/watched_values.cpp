@@ -43,6 +43,7 @@ void value_publisher::start(std::shared_ptr<watched_values> values, const std::v
   slots_.clear();
   for (const auto& name : names) { slots_.push_back(values_->add(name)); }
   reads_ = values_->reads();
+  if (reads_ > 0) { --reads_; }  // a reader waits for values again, because a recovery has dropped those that were published
 }
 
 void value_publisher::publish(std::span<const std::optional<double>> values, std::int64_t step) {

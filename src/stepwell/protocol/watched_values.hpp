@@ -23,7 +23,7 @@ namespace stepwell {
 class watched_values {
 public:
   /// Returns the values that have been published since the last creation of the session, in the order in which their names were added. Also
-  /// requests newer values: a hook that does not fetch its values in every run then fetches them in the next run.
+  /// requests newer values: `progress_hook` and the NaN guards then fetch them in the next run.
   [[nodiscard]] std::vector<history_value> read() const;
   /// Returns the number of calls of `read`. @cost One relaxed load.
   [[nodiscard]] std::uint64_t reads() const noexcept { return reads_.load(std::memory_order_relaxed); }

@@ -253,11 +253,12 @@ public:
 
   /// Makes a checkpoint now, regardless of periods: all hooks that save are requested to save. If the state of this step is saved already,
   /// no second checkpoint is made. Blocks until the checkpoint is durable. Returns the step that was saved.
-  /// @errors `failed_precondition_error` if the session is closed, if a hook has requested a stop or rejected the state, or if no hook
-  ///   saves. Failures of the save.
+  /// @errors `failed_precondition_error` if the session is closed, if a hook has requested a stop or rejected the state, if the last step
+  ///   failed after it had begun, or if no hook saves. `deadline_exceeded_error` if the process is about to end and the checkpoint would not
+  ///   be durable in time. Failures of the save.
   std::int64_t checkpoint_now() {
     detail::drive(*core_, core_->protocol().save_now());
-    return core_->raw().global_step();
+    return core_->step_saved_on_request();
   }
 
   /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O, at most for `stop_grace_period_secs`. Does

@@ -101,6 +101,19 @@ TEST_CASE("a process without a launcher is a group of one, whose sums change not
   CHECK(group.generation() == 2);
 }
 
+TEST_CASE("a group that a session uses is refused to another session until the first one gives it back", "[group]") {
+  sw::group group(sw::make_single_process_engine());
+  const int first = 1;
+  const int second = 2;
+  const auto form = [&](const int& owner) { group.form({.time = sw::system_clock(), .stop = {}, .owner = &owner}, {}); };
+  form(first);
+  form(first);  // a recovery
+  CHECK_THROWS_WITH(form(second), ContainsSubstring("another session uses this group"));
+  CHECK(group.is_formed());
+  group.close();
+  CHECK_NOTHROW(form(second));
+}
+
 TEST_CASE("a group whose engine cannot form again after a loss says so, and forms again after a clean end", "[group]") {
   sw::group group(std::make_unique<engine_without_recovery>());
   group.form({.time = sw::system_clock(), .stop = {}}, {});

@@ -108,6 +108,17 @@ wandering_model in_checkpoint(const std::string& directory) {
 
 }  // namespace
 
+TEST_CASE("before the first session there are no averages to swap in or to copy", "[hooks][ema]") {
+  wandering_model model;
+  wandering_model other;
+  const auto before = model;
+  sw::ema_hook ema(model);
+  CHECK_THROWS_WITH(ema.swap_in(), ContainsSubstring("no averages before the first session"));
+  CHECK_THROWS_AS(ema.copy_to(other), sw::failed_precondition_error);
+  CHECK(model == before);
+  CHECK(other == before);
+}
+
 TEST_CASE("averages are those of a plain loop of doubles, however they start", "[hooks][ema]") {
   const std::array<sw::ema_options, 5> all{{{.decay = 0.9},
                                             {.decay = 0.999, .num_updates = true},

@@ -3,11 +3,17 @@
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
 
+#include <stepwell/data/counter.hpp>
+#include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -50,6 +56,12 @@ struct rollback_rig : sw::test::session_rig {
   }
 };
 
+/// Sets the rate when a session is created, as `reduce_on_plateau_hook` does.
+struct rate_hook {
+  fragile_model* model;
+  void after_create_session(auto& /*session*/, auto& /*threads*/) { model->rate = 1; }
+};
+
 template<class Session>
 std::vector<std::int64_t> batches_of(Session& session, counting_source& source) {
   std::vector<std::int64_t> seen;
@@ -80,6 +92,92 @@ TEST_CASE("a rollback may change the model, and repeats the same batches", "[hoo
   counting_source source;
   CHECK(batches_of(session, source) == std::vector<std::int64_t>{1, 2, 3, 4, 5, 5, 6, 7, 8});
   CHECK(session.global_step() == 8);
+  session.close();
+}
+
+TEST_CASE("the messages of a rollback have the name of the value", "[hooks][rollback]") {
+  const sw::test::log_capture log;
+  rollback_rig rig;
+  auto session =
+      sw::monitored_training_session(rig.fragile, rig.options(), sw::stop_at_step_hook{{.last_step = 8}},
+                                     sw::rollback_on_nan_hook(sw::tag("generator loss", &fragile_model::result::loss), sw::skip_batch{}));
+  counting_source source;
+  CHECK(batches_of(session, source).size() == 8);
+  CHECK(log.contains(sw::log_level::warning, "generator loss is nan at step 5"));
+  session.close();
+}
+
+TEST_CASE("a skipped last batch of the data ends the training as the end of the data", "[hooks][rollback]") {
+  const sw::test::log_capture log;
+  rollback_rig rig;
+  auto session =
+      sw::monitored_training_session(rig.fragile, rig.options(), sw::rollback_on_nan_hook(&fragile_model::result::loss, sw::skip_batch{}));
+  auto batches = sw::data::counter({.count = 6});  // 0 to 5; batch 5 is bad
+  for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+  CHECK(session.global_step() == 5);
+  CHECK(session.stop_reason().cause == sw::stop_cause::end_of_data);
+  session.close();
+}
+
+TEST_CASE("the function of a rollback changes the model after the hooks have begun", "[hooks][rollback]") {
+  const sw::test::log_capture log;
+  rollback_rig rig;
+  auto session =
+      sw::monitored_training_session(rig.fragile, rig.options(), sw::stop_at_step_hook{{.last_step = 8}}, rate_hook{&rig.fragile},
+                                     sw::rollback_on_nan_hook(&fragile_model::result::loss, [&] { rig.fragile.rate = 0.5f; }));
+  counting_source source;
+  CHECK(batches_of(session, source) == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(session.metrics().rollbacks == 1);
+  session.close();
+}
+
+TEST_CASE("a rollback in the last step does not end the training before its last step", "[hooks][rollback]") {
+  const sw::test::log_capture log;
+  rollback_rig rig;
+  rig.fragile.bad_batch = 8;
+  auto session = rig.start([&] { rig.fragile.rate = 0.5f; });
+  counting_source source;
+  CHECK(batches_of(session, source) == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 7, 8});
+  CHECK(session.global_step() == 8);
+  CHECK(session.stop_reason().text == "step 8 is done");
+  session.close();
+}
+
+TEST_CASE("a stop that another hook requested in the last step is kept in a rollback", "[hooks][rollback]") {
+  const sw::test::log_capture log;
+  rollback_rig rig;
+  rig.fragile.bad_batch = 8;
+  auto stop_too = sw::every_n_steps(1, [](auto& context) {
+    if (context.global_step() == 8) { context.request_stop("enough"); }
+  });
+  auto session = sw::monitored_training_session(rig.fragile, rig.options(), sw::stop_at_step_hook{{.last_step = 8}}, std::move(stop_too),
+                                                sw::rollback_on_nan_hook(&fragile_model::result::loss, [&] { rig.fragile.rate = 0.5f; }));
+  counting_source source;
+  CHECK(batches_of(session, source) == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7});
+  CHECK(session.global_step() == 6);
+  CHECK(session.stop_reason().text == "enough");
+  session.close();
+}
+
+TEST_CASE("stop_at_epoch stops in the next epoch if the last batch of its epoch is skipped", "[hooks][rollback][stop_at_epoch]") {
+  struct epoch_model {
+    struct result {
+      double loss;
+    };
+    double sum = 0;
+    result step(const std::vector<double>& batch) { return {sum += batch[0]}; }
+    sw::variable_list variables() { return sw::variables({{"sum", sum}}); }
+  };
+  const sw::test::log_capture log;
+  rollback_rig rig;
+  epoch_model model;
+  auto batches =
+      sw::data::batches_in_order(std::vector<double>{1, 2, 3, std::numeric_limits<double>::quiet_NaN()}, {.batch_size = 1, .epochs = 3});
+  auto session = sw::monitored_training_session(model, rig.options(), sw::stop_at_epoch(1),
+                                                sw::rollback_on_nan_hook(&epoch_model::result::loss, sw::skip_batch{}));
+  CHECK(session.run_all(batches).steps == 5);  // three, one again, and the first one of the second epoch
+  CHECK(model.sum == 1 + 2 + 3 + 1);
+  CHECK(session.stop_reason().text == "epoch 1 is done");
   session.close();
 }
 

@@ -4,6 +4,7 @@
 
 #include <stepwell/base/tensor.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <algorithm>
@@ -111,6 +112,14 @@ TEST_CASE("HOOK-NAN-1 with fail_on_nan_loss off, a NaN causes a warning and a st
   CHECK(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::loss}, nan_value));
   CHECK(log.contains(sw::log_level::warning, "NaN loss during training."));
   CHECK_FALSE(stops_at(sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::loss}, 1.0f));
+}
+
+TEST_CASE("a NaN in the last step is the reason of the stop", "[hooks][nan]") {
+  const sw::test::log_capture log;
+  echo_model model;
+  sw::monitored_session session(model, sw::stop_at_step(1), sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &echo_model::result::loss});
+  session.run(nan_value);
+  CHECK(session.stop_reason().cause == sw::stop_cause::nan);
 }
 
 TEST_CASE("D-7 infinity and tensors of any shape are watched; nan_only lets infinity pass", "[hooks][nan]") {

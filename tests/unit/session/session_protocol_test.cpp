@@ -55,6 +55,7 @@ public:
   std::int64_t step_reached() const noexcept override { return 5; }
   sw::detail::loop_place place_after_recovery(std::int64_t reached) const override { return {2, reached}; }
   bool take_skip() noexcept override { return std::exchange(skips, false); }
+  void forget_failure() noexcept override {}
   void check_save() const override {
     if (state.is_closed()) { throw sw::failed_precondition_error("closed"); }
   }

@@ -10,6 +10,7 @@
 #include <stepwell/base/clock.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/group/part_of.hpp>
+#include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/io/fenced_directory.hpp>
@@ -21,6 +22,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -116,6 +118,19 @@ struct counting_hook {
     group->sum(processes);
     means->push_back(group->merged(mine).value() + processes);  // checked at the end: assertions belong to one thread
   }
+};
+
+/// Uses the group before each step.
+struct early_hook {
+  std::shared_ptr<sw::group> group;
+  std::function<void(sw::group&)> use;
+  void before_run(auto& /*context*/) { use(*group); }
+};
+
+/// Gives the signals of its session to the test.
+struct signals_hook {
+  std::shared_ptr<sw::session_signals>* signals;
+  void after_create_session(auto& session, auto& /*threads*/) { *signals = session.signals(); }
 };
 
 /// Fails once, after step 20.
@@ -416,6 +431,60 @@ TEST_CASE("a hook can sum over the group after each step, and merge its metric")
     session.close();
   });
   for (const auto& of_rank : means) { CHECK(of_rank == std::vector{5.0, 5.5, 6.0, 6.5}); }
+}
+
+TEST_CASE("a hook that uses the group before the step is an error in all processes") {
+  for (const auto& use :
+       std::vector<std::function<void(sw::group&)>>{[](sw::group& all) {
+                                                      double one = 1;
+                                                      all.sum(one);
+                                                    },
+                                                    [](sw::group& all) {
+                                                      double one = 1;
+                                                      all.broadcast(one);
+                                                    },
+                                                    [](sw::group& all) { static_cast<void>(all.merged(sw::metrics::mean())); }}) {
+    thread_job job(2);
+    std::atomic<int> refused = 0;
+    job.run_well([&](const std::shared_ptr<sw::group>& group) {
+      mean_model model(group);
+      auto batches = batches_of(group);
+      auto session = sw::monitored_training_session(model, options_of(group, ""), early_hook{group, use}, sw::stop_at_step(4));
+      try {
+        for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+      } catch (const sw::failed_precondition_error&) { ++refused; }
+    });
+    CHECK(refused == 2);
+  }
+}
+
+TEST_CASE("a signal to one process during an evaluation that sums does not end the evaluation of this process") {
+  thread_job job(2);
+  std::vector<std::vector<double>> sums(2);
+  job.run_well([&](const std::shared_ptr<sw::group>& group) {
+    mean_model model(group);
+    auto options = options_of(group, "");
+    options.stop_on = {SIGURG};
+    options.preemption_grace = 1e-9;
+    auto& mine = sums[static_cast<std::size_t>(group->rank())];
+    std::shared_ptr<sw::session_signals> signals;
+    const auto evaluate = [&](const mean_model& /*model*/, std::int64_t /*example*/) {
+      if (group->rank() == 1 && mine.empty()) { signals->end_process("the process was sent SIGTERM", sw::system_clock()->now()); }
+      double processes = 1;
+      group->sum(processes);
+      mine.push_back(processes);
+      return processes;
+    };
+    auto batches = batches_of(group);
+    auto session = sw::monitored_training_session(
+        model, options, signals_hook{&signals},
+        sw::evaluate_every(2, std::vector<std::int64_t>{1, 2, 3}, evaluate, sw::measure("sum", [](double value) { return value; })),
+        sw::stop_at_step(4));
+    for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+    session.close();
+  });
+  CHECK(sums[0] == std::vector<double>{2, 2, 2});
+  CHECK(sums[1] == sums[0]);
 }
 
 TEST_CASE("a NaN of one process makes all processes go back and skip the same batch") {

@@ -76,7 +76,7 @@ asio::awaitable<std::int64_t> save_awaited(std::shared_ptr<Async> self) {
   const typename Async::operation now(*self);
   self->throw_unless_ready("async_checkpoint_now");
   co_await detail::async_drive(*self, self->core().protocol().save_now());
-  co_return self->core().raw().global_step();
+  co_return self->core().step_saved_on_request();
 }
 
 /// Completes the next step of `holder` with the session protocol. `outcome` is the result of the fast path.

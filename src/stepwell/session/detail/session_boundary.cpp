@@ -69,16 +69,17 @@ void session_engine::save_state(std::vector<boundary_work*> saves, bool process_
     }
     detail::error_collector failures;
     for (auto* work : saves) {
-      if (requests_.limits().is_worth_saving(state)) {
-        failures.attempt([&] { save_with(*work, state, until); });
-      }
+      failures.attempt([&] {
+        if (!requests_.limits().is_worth_saving(state) || !save_with(*work, state, until)) { has_left_out_save_ = true; }
+      });
     }
     failures.rethrow();
   });
 }
 
-/// Saves the state. A wait for earlier saves has no end while the session goes on. A stop bounds it, also a stop during the wait.
-void session_engine::save_with(boundary_work& work, const boundary_state& state, deadline until) {
+/// Saves the state. A wait for earlier saves has no end while the session goes on. A stop bounds it, also a stop during the wait. Returns
+/// false if the save is left out, because the process is about to end.
+bool session_engine::save_with(boundary_work& work, const boundary_state& state, deadline until) {
   auto& limits = requests_.limits();
   auto stop = requests_.signals()->stop_token();
   const auto limit = [&] {
@@ -90,8 +91,9 @@ void session_engine::save_with(boundary_work& work, const boundary_state& state,
     work.wait_ready(limits.within_process(until), stop);
     if (!stop.stop_requested()) { continue; }
     limit();
-    if (!limits.is_worth_saving(state)) { return; }
+    if (!limits.is_worth_saving(state)) { return false; }
   }
+  return true;
 }
 
 /// Returns the current state, with all that a save of this boundary needs.

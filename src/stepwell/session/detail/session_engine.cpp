@@ -186,8 +186,14 @@ void session_engine::check_process() const {
 }
 
 void session_engine::check_save() const {
-  throw_if_closed();
+  if (is_closed()) { throw failed_precondition_error("cannot make a checkpoint: the session is closed; make it before close()"); }
+  if (requests_.signals()->stopped_by_hook()) {
+    throw failed_precondition_error("cannot make a checkpoint: a hook has requested a stop; close() makes the last checkpoint");
+  }
   throw_if_bad_state();
+  if (state_.phase() == session_phase::failed_midway) {
+    throw failed_precondition_error("cannot make a checkpoint: the last step failed midway; make it after a step that succeeds");
+  }
 }
 
 void session_engine::check_copy() const {
@@ -336,6 +342,8 @@ bool session_engine::must_recover() {
 
 void session_engine::leave_failed() {
   requests_.signals()->ask_to_recover();  // the next operation recovers if this one fails
+  requests_.signals()->withdraw_stop_of_state();
+  on_own_stop_.reset();  // refers to the stop that may have been withdrawn
   requests_.reject_state("recovery has not succeeded");
   skip_batch_ = false;
   join_and_drain();
@@ -413,19 +421,19 @@ void session_engine::make_raw() {
     if (!is_group_worker()) { send_state(); }
   }
   requests_.accept_state();
-  note_created(is_first);
+  note_created();
   start_runners();
 }
 
-void session_engine::note_created(bool is_first) {
+void session_engine::note_created() {
   ++creations_;
   if (const auto& prefix = requests_.facts().restored_from) {
     log_info("restored " + *prefix + "; continuing after step " + std::to_string(raw_step()));
   }
-  if (!is_first) { answer_rollback(); }
 }
 
 void session_engine::finish_creation() {
+  answer_rollback();  // after the hooks have begun: they may set values of the model
   if (is_boundary_due(may_trace_)) { process_boundary(); }
   requests_.drop_rollback();
   requests_.works().end_creation();
@@ -455,7 +463,16 @@ void session_engine::check_names() {
 // ---- saves and snapshots on request
 
 void session_engine::save_on_request() {
+  has_left_out_save_ = false;
   if (!request_save()) { throw failed_precondition_error("no hook of this session saves checkpoints"); }
+}
+
+std::int64_t session_engine::step_saved_on_request() const {
+  if (has_left_out_save_) {
+    throw deadline_exceeded_error(
+        fmt::format("the checkpoint of step {} was not made: it is not expected to be durable before the end of the process", raw_step()));
+  }
+  return raw_step();
 }
 
 snapshot session_engine::copy_state(std::optional<snapshot_pool::buffer> memory) {

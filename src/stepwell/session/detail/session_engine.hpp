@@ -108,13 +108,16 @@ public:
   [[nodiscard]] std::int64_t starts_at() const noexcept { return starts_at_.load(std::memory_order_relaxed); }
   [[nodiscard]] session_metrics metrics() const;
 
+  /// Returns the step that `session_protocol::save_now` has saved.
+  /// @errors `deadline_exceeded_error` if the save was left out, because the process is about to end.
+  [[nodiscard]] std::int64_t step_saved_on_request() const;
+
   // ---- events
 
   void note_end_of_source(bool ended) noexcept { source_ended_ = ended; }
   /// Notifies the hooks of a failure and drops the requests of the failed step.
   [[gnu::noinline, gnu::cold]] void on_failure(step_stage stage, std::exception_ptr failure, int attempt = 1) noexcept;
-  /// Clears the last failure: either it was not a failure, or the caller continues after it.
-  [[gnu::cold]] void forget_failure() noexcept;
+  [[gnu::cold]] void forget_failure() noexcept final;
 
   // ---- operations that are one piece of work
 
@@ -152,6 +155,7 @@ protected:
   coordinator threads_;
   detail::session_state state_;
   std::exception_ptr failure_;
+  bool is_before_step_ = false;                    // `before_run` of the hooks is called
   std::optional<errc> failure_kind_;               // that of `failure_`
   std::atomic<std::int64_t> last_step_done_ = -1;  // the last step done by this session, read by any thread
   struct close_progress {
@@ -214,20 +218,20 @@ private:
   [[nodiscard]] bool is_group_worker() const noexcept { return options().group && !options().is_chief; }
   void form_group();
   [[nodiscard]] std::function<void()> check_of_formation();
-  [[nodiscard]] std::optional<std::int64_t> running_step() const noexcept;
+  [[nodiscard]] std::optional<std::int64_t> running_step() const;
   void send_state();
   void receive_state(session_creation& creation);
   void share_directory();
   void leave_group() noexcept;
   void watch_for_end();
   void watch_grace_from(clock::time_point begin);
-  void note_created(bool is_first);
+  void note_created();
   void answer_rollback();
   void start_runners();
   void process_boundary();
   void process_requests(const deadline& until);
   void save_state(std::vector<boundary_work*> saves, bool process_ends, const deadline& until);
-  void save_with(boundary_work& work, const boundary_state& state, deadline until);
+  bool save_with(boundary_work& work, const boundary_state& state, deadline until);
   [[nodiscard]] boundary_state compose_for_save(bool process_ends);
   void check_names();
   [[nodiscard]] boundary_state compose();
@@ -254,6 +258,7 @@ private:
   std::shared_ptr<recovery_copy> copy_ = std::make_shared<recovery_copy>();
   detail::initial_values initial_;
   detail::checkpoint_search search_;
+  bool has_left_out_save_ = false;  // since the last `save_on_request`
   std::exception_ptr creation_failure_;
   clock::time_point next_attempt_ = {};
   step_stage failed_stage_ = step_stage::run;

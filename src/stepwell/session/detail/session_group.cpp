@@ -52,7 +52,8 @@ void session_engine::form_group() {
   options().group->form({.time = requests_.facts().time,
                          .stop = source.get_token(),
                          .until = detail::time_after(requests_.facts().time->now(), options().max_wait_secs),
-                         .check = check_of_formation()},
+                         .check = check_of_formation(),
+                         .owner = this},
                         {.running_step = [this] { return running_step(); },
                          .stop = request_stop,
                          .finish_without =
@@ -91,8 +92,13 @@ bool session_engine::ends_in_formation(const std::exception_ptr& failure) noexce
 }
 
 /// Returns the global step before the step that is running. A step that is done is counted before the hooks are called.
-std::optional<std::int64_t> session_engine::running_step() const noexcept {
+/// @errors `failed_precondition_error` in `before_run` of a hook: if another process has ended, its last sum belongs to the sum of the step.
+std::optional<std::int64_t> session_engine::running_step() const {
   if (state_.phase() != detail::session_phase::stepping) { return std::nullopt; }
+  if (is_before_step_) {
+    throw failed_precondition_error(
+        "a hook cannot use the group in before_run, because another process may have ended the training; use it in after_run");
+  }
   const auto step = raw_step();
   return step == last_step_done_.load(std::memory_order_relaxed) ? std::optional(step) : std::nullopt;
 }

@@ -50,7 +50,10 @@ public:
   auto prepare(run_context<Raw>& context, const Caller& caller) {
     if (failure_) [[unlikely]] { forget_failure(); }
     state_.to_within_step(detail::session_phase::stepping);
-    return run_request(caller, hooks_.template before_run<typename Caller::hook_choice, Traced>(context));
+    is_before_step_ = true;
+    auto request = run_request(caller, hooks_.template before_run<typename Caller::hook_choice, Traced>(context));
+    is_before_step_ = false;
+    return request;
   }
   /// Calls `after_run` of the hooks, and ends the run. @see contract RUN-10
   /// @errors `aborted_error` if a hook requested a rollback.

@@ -184,7 +184,10 @@ script session_protocol::step(step_attempt& attempt) {
     if (given_up && !host_.ends_in_formation(given_up)) { std::rethrow_exception(given_up); }
     if (given_up) { break; }
     attempt.place = host_.place_after_recovery(reached_);
-    if (host_.take_skip() && !attempt.skip_batch()) { std::rethrow_exception(failure); }
+    if (host_.take_skip()) {
+      if (!attempt.skip_batch()) { std::rethrow_exception(failure); }
+      host_.forget_failure();
+    }
     attempt.outcome = step_outcome::not_taken;
   }
   attempt.outcome = step_outcome::out_of_data;

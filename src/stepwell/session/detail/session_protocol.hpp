@@ -167,6 +167,8 @@ public:
   [[nodiscard]] virtual loop_place place_after_recovery(std::int64_t reached) const = 0;
   /// Returns true if the batch of the last rollback is to be skipped, as its hook requested. Further calls return false.
   [[nodiscard]] virtual bool take_skip() noexcept = 0;
+  /// Clears the last failure: either it was not a failure, or the loop continues after it.
+  virtual void forget_failure() noexcept = 0;
   /// Checks that a save is allowed. @errors `failed_precondition_error` if it is not.
   virtual void check_save() const = 0;
   /// Returns true if the end of the loop, after a stop, ends the training of the other processes of a group, too.
