@@ -5,6 +5,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/weights/detail/safetensors.hpp"
 #include "stepwell/io/atomic_file.hpp"
@@ -342,6 +343,19 @@ void print_report(const export_report& report, const export_options& options, co
   document.end();
 }
 
+/// @errors `invalid_argument_error` if `file` is one of the files of the checkpoint.
+void refuse_own_file(const checkpoint_reader& reader, const std::string& file, const console& to) {
+  const auto target = to.files->canonical(file);
+  if (!target) { return; }  // a new file
+  std::vector<std::string> own{reader.prefix(), format::index_name(reader.prefix())};
+  for (int shard = 0; shard < reader.shards(); ++shard) { own.push_back(format::data_name(reader.prefix(), shard, reader.shards())); }
+  for (const auto& one : own) {
+    if (const auto path = to.files->canonical(one); path && *path == *target) {
+      throw invalid_argument_error("this is a file of the checkpoint that is exported; give another name", file);
+    }
+  }
+}
+
 }  // namespace
 
 exit_code export_arrays(const export_options& options, console& to) {
@@ -352,6 +366,7 @@ exit_code export_arrays(const export_options& options, console& to) {
   for (const auto& name : options.tensors) {
     if (!reader.contains(name)) { throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), reader.prefix()); }
   }
+  if (options.npy.empty()) { refuse_own_file(reader, options.npz.empty() ? options.safetensors : options.npz, to); }
   std::vector<checkpoint_entry> wanted;
   for (const auto& entry : reader.entries()) {
     if (options.tensors.empty() || std::ranges::find(options.tensors, entry.name) != options.tensors.end()) { wanted.push_back(entry); }

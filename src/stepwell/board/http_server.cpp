@@ -216,9 +216,11 @@ asio::awaitable<void> end_sending(tls_stream& connection) {
 struct http_server::core : std::enable_shared_from_this<core> {
   core(asio::io_context& loop, const server_options& given, answering given_answers)
       : options(given), tls(make_tls_context(given)), acceptor(loop, {address_of(given.address), given.port}),
-        answers(std::move(given_answers)), most_connections(connections_allowed(given.max_connections)), next_try(loop) {}
+        port(acceptor.local_endpoint().port()), answers(std::move(given_answers)),
+        most_connections(connections_allowed(given.max_connections)), next_try(loop) {}
 
   asio::awaitable<void> accept_all(std::shared_ptr<core> self);
+  asio::awaitable<void> wait_for_place();
   asio::awaitable<void> pause_accepting();
   asio::awaitable<void> talk(std::shared_ptr<core> self, tcp::socket socket);
   template<class Stream>
@@ -251,6 +253,7 @@ struct http_server::core : std::enable_shared_from_this<core> {
   const server_options options;
   const std::unique_ptr<tls_context> tls;  // null: HTTP
   tcp::acceptor acceptor;
+  const std::uint16_t port;
   answering answers;
   const std::size_t most_connections;
   std::size_t open = 0;
@@ -264,10 +267,8 @@ struct http_server::core : std::enable_shared_from_this<core> {
 
 asio::awaitable<void> http_server::core::accept_all(std::shared_ptr<core> self) {
   while (!is_stopping) {
-    if (is_full() && idle.empty()) {
-      co_await pause_accepting();
-      continue;
-    }
+    co_await wait_for_place();
+    if (is_stopping) { break; }
     auto [failure, socket] = co_await acceptor.async_accept(awaited);
     if (is_stopping) { break; }
     if (failure == asio::error::connection_aborted) { continue; }  // the peer has already closed the connection
@@ -276,9 +277,16 @@ asio::awaitable<void> http_server::core::accept_all(std::shared_ptr<core> self) 
       continue;
     }
     pause = first_pause;
+    co_await wait_for_place();  // the connections may all have become busy since
+    if (is_stopping) { break; }
     if (is_full()) { close_longest_idle(); }
     asio::co_spawn(acceptor.get_executor(), talk(self, std::move(socket)), asio::detached);
   }
+}
+
+/// Waits while as many connections as allowed are open, and all of them are busy.
+asio::awaitable<void> http_server::core::wait_for_place() {
+  while (is_full() && idle.empty() && !is_stopping) { co_await pause_accepting(); }
 }
 
 /// Waits. Doubles the next pause, up to the limit.
@@ -389,7 +397,7 @@ http_server::http_server(asio::io_context& loop, const server_options& options, 
 
 http_server::~http_server() { core_->stop(); }
 
-std::uint16_t http_server::port() const { return core_->acceptor.local_endpoint().port(); }
+std::uint16_t http_server::port() const { return core_->port; }
 
 void http_server::start() { asio::co_spawn(core_->acceptor.get_executor(), core_->accept_all(core_), asio::detached); }
 

@@ -22,13 +22,14 @@ namespace stepwell::board {
 
 /// Options of an HTTP server.
 struct server_options {
-  std::string address = "127.0.0.1";             ///< The address on which the server listens.
-  std::uint16_t port = 0;                        ///< 0: a free port.
-  std::size_t max_header_bytes = 8 << 10;        ///< Maximum size of the header of a request.
-  std::size_t max_body_bytes = 16 << 10;         ///< Maximum size of the body of a request.
-  std::size_t max_connections = 100;             ///< Maximum number of connections.
-  std::size_t max_streams = 64;                  ///< Maximum number of connections that are streams of events.
-  std::chrono::milliseconds patience{5000};      ///< Time for a request to arrive, for an idle connection, and for an answer to be sent.
+  std::string address = "127.0.0.1";       ///< The address on which the server listens.
+  std::uint16_t port = 0;                  ///< 0: a free port.
+  std::size_t max_header_bytes = 8 << 10;  ///< Maximum size of the header of a request.
+  std::size_t max_body_bytes = 16 << 10;   ///< Maximum size of the body of a request.
+  std::size_t max_connections = 100;       ///< Maximum number of connections.
+  std::size_t max_streams = 64;            ///< Maximum number of connections that are streams of events.
+  /// Maximum time until the next request of a connection has arrived completely, for the TLS handshake, and for sending an answer.
+  std::chrono::milliseconds patience{5000};
   std::chrono::milliseconds stream_period{250};  ///< Time between two polls for new events of a stream.
   std::string certificate_file = {};             ///< The certificate and its chain (PEM) for HTTPS. Empty: HTTP.
   std::string private_key_file = {};             ///< The private key of the certificate (PEM), without a password.
@@ -38,12 +39,12 @@ struct server_options {
 ///
 /// At most `max_connections` are open, and fewer if the process may open only few files (`ulimit -n`), because the server reserves
 /// descriptors for checkpoints and event files. At the limit, a new connection closes the connection that has been idle longest. If all
-/// connections are busy, new ones wait in the queue of the operating system.
+/// connections are busy, new ones wait: the first in the server, without an answer, the others in the queue of the operating system.
 ///
 /// If accepting a connection fails, for example for lack of descriptors, the server retries after a pause that doubles up to one second.
 ///
-/// Each answer has `Cache-Control: no-store`, `X-Content-Type-Options: nosniff`, `Referrer-Policy: no-referrer` and a
-/// `Content-Security-Policy` that permits nothing, unless the answer has such a header itself. There are no headers for other origins (CORS).
+/// Each answer has `Cache-Control: no-store`, `X-Content-Type-Options: nosniff`, `Referrer-Policy: no-referrer`,
+/// `Cross-Origin-Resource-Policy: same-origin` and a `Content-Security-Policy` that permits nothing, unless the answer has such a header itself. There are no headers for other origins (CORS).
 ///
 /// With a certificate, the server speaks TLS 1.2 and 1.3 only. A connection that does not complete the handshake counts as idle.
 /// @threads The thread of the event loop.
@@ -58,6 +59,7 @@ public:
   /// Calls `stop`. Connections that are still open keep the internal state alive until they are closed.
   ~http_server();
 
+  /// Returns the port on which the server listens, or has listened before `stop`.
   [[nodiscard]] std::uint16_t port() const;
 
   /// Starts to accept connections.

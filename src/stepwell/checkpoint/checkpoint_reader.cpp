@@ -818,6 +818,7 @@ void checkpoint_reader::verify() const {
   detail::with_memory("could not check it", prefix(), [this] {
     if (core_->arrays) { return core_->verify_arrays(); }
     std::vector<detail::tensor_read> small;
+    small.reserve(static_cast<std::size_t>(std::ranges::count_if(core_->index.entries, core::is_small)));
     for (const auto& entry : core_->index.entries) {
       if (core::is_small(entry)) { small.push_back({&entry, core_->place_of(entry), nullptr}); }
     }

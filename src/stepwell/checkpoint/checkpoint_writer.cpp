@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::size_t write_size = std::size_t{4} << 20;        // bytes of one write; a write ends at a multiple, so it covers whole pages
 constexpr std::size_t most_collected = std::size_t{256} << 10;  // bytes of small tensors that are written together
-constexpr std::int32_t max_shards = 99'999;                     // five digits in the file name
 
 void check(std::string_view name, const tensor_view& view) {
   const auto size = static_cast<std::size_t>(element_count(view.shape)) * size_of(view.dtype);

@@ -29,6 +29,8 @@ class index_builder;
 /// @threads One thread at a time.
 class checkpoint_writer {
 public:
+  static constexpr std::int32_t max_shards = 99'999;  ///< The name of a data file has five digits for its number.
+
   /// Creates the temporary data files.
   /// @pre    If a checkpoint with this prefix and this number of shards exists, it is no longer needed: `commit` overwrites its data files.
   /// @errors `invalid_argument_error` unless `shards` is between 1 and 99,999.

@@ -353,7 +353,7 @@ private:
 /// the first has a copy of the source. A thread calls `advance` for the batches that the other threads make, and calls `peek` for the
 /// batches that it makes itself. `advance` must therefore be cheap, as it is for `shuffled_batches`. If the source reads a large dataset,
 /// pass the dataset to the source as an lvalue: then the copies of the source share the dataset.
-/// @errors `invalid_argument_error` if `threads` or `depth` is 0, or if there are several threads and the source cannot be copied or cannot
+/// @errors `invalid_argument_error` if `threads` is 0, `depth` is not from 1 to 1,000,000, or if there are several threads and the source cannot be copied or cannot
 ///    seek.
 /// @see ahead_source
 template<batch_source Source>
@@ -368,7 +368,7 @@ template<batch_source Source>
 /// `random_bits`, so that a resumed run gets the same random numbers. One thread at a time reads `source`. Several threads at once call the
 /// function. A resumed run restores only the position of `source`, so the result of the function must depend only on its arguments.
 /// @threads The function must allow concurrent calls.
-/// @errors `invalid_argument_error` if `threads` or `depth` is 0.
+/// @errors `invalid_argument_error` if `threads` is 0, or `depth` is not from 1 to 1,000,000.
 /// @see ahead_source
 template<batch_source Source, std::move_constructible Function>
 [[nodiscard]] auto parallel_map(Source&& source, Function function, prefetch_options options = {}) {

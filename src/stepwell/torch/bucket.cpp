@@ -36,6 +36,9 @@ bucket::bucket(std::vector<at::Tensor> parameters) : parameters_(std::move(param
           "bucket: a parameter is undefined, sparse, on another device than the first one, or not of a floating-point type; sum its gradient "
           "in another way");
     }
+    if (std::ranges::count_if(parameters_, [&](const at::Tensor& other) { return other.is_same(one); }) > 1) {
+      throw invalid_argument_error("bucket: a parameter occurs twice; list tied parameters once");
+    }
     if (!counts.contains(one.scalar_type())) { types.push_back(one.scalar_type()); }
     counts[one.scalar_type()] += one.numel();
   }

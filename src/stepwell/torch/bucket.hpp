@@ -25,9 +25,8 @@ class bucket {
 public:
   /// Replaces the gradients of `parameters` by views. Parameters without `requires_grad` are ignored. Call `module->to(...)` before this
   /// constructor, not after it: the views have the element type and the device that the parameters have now.
-  /// @pre      Each parameter occurs once in `parameters`.
   /// @errors   `invalid_argument_error` for a parameter that is undefined, sparse, on another device than the first one, or not of a
-  ///           floating-point type, such as a complex parameter.
+  ///           floating-point type, such as a complex parameter, and for a parameter that occurs twice.
   /// @lifetime The bucket shares the ownership of the tensors.
   explicit bucket(std::vector<at::Tensor> parameters);
 

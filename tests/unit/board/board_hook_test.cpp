@@ -435,6 +435,44 @@ TEST_CASE("slow and idle connections do not keep others from the server", "[boar
   thread.join();
 }
 
+TEST_CASE("a connection above the limit is served when one of the busy connections has ended", "[board][hook]") {
+  /// Sends one event, then nothing until `has_ended` is set.
+  struct silence final : sw::board::event_source {
+    std::optional<std::string> next() override { return has_ended ? std::nullopt : std::optional(std::exchange(event, "")); }
+    std::string event = "data: begun\n\n";
+    bool has_ended = false;
+  };
+  std::vector<std::shared_ptr<silence>> streams;
+  asio::io_context loop;
+  sw::board::http_server server(loop, {.max_connections = 2, .stream_period = std::chrono::milliseconds(1)},
+                                [&](const sw::board::request&) {
+                                  sw::board::answer said;
+                                  said.events = streams.emplace_back(std::make_shared<silence>());
+                                  return said;
+                                });
+  server.start();
+  const auto run_until = [&](auto done) {
+    while (!done()) { loop.run_one(); }
+  };
+  asio::io_context context;
+  std::vector<tcp::socket> all;
+  const auto ask = [&] {
+    all.emplace_back(context).connect({asio::ip::address_v4::loopback(), server.port()});
+    asio::write(all.back(), asio::buffer(std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n")));
+  };
+  for (const std::size_t count : {1U, 2U}) {
+    ask();
+    run_until([&] { return streams.size() == count && all.back().available() > 0; });
+  }
+  ask();
+  for (int i = 0; i < 1000; ++i) { loop.run_one(); }  // hundreds of looks of the two streams for events
+  CHECK(streams.size() == 2);
+  streams[0]->has_ended = true;
+  run_until([&] { return streams.size() == 3 && all.back().available() > 0; });
+  server.stop();
+  loop.run();
+}
+
 TEST_CASE("5,000 idle connections do not keep a page from the board, and the training continues", "[board][hook]") {
   constexpr std::size_t connections = 5000;
   rlimit files{};

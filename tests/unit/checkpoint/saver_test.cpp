@@ -103,6 +103,7 @@ TEST_CASE("options that make no sense are refused", "[checkpoint][saver]") {
   CHECK_THROWS_AS(shop.make({.basename = ""}), sw::invalid_argument_error);
   CHECK_THROWS_AS(shop.make({.basename = "a/b"}), sw::invalid_argument_error);
   CHECK_THROWS_AS(shop.make({.shards = 0}), sw::invalid_argument_error);
+  CHECK_THROWS_AS(shop.make({.shards = 100'000}), sw::invalid_argument_error);
 }
 
 TEST_CASE("CKPT-3 padded, the number of a step has eight digits, and counts as the number it is", "[checkpoint][saver]") {

@@ -219,6 +219,8 @@ TEST_CASE("a source that is destroyed while its threads wait or work joins them"
 TEST_CASE("no threads and no depth are refused by name", "[data][prefetch]") {
   CHECK_THROWS_WITH(data::prefetch(data::counter(), {.threads = 0}), ContainsSubstring("prefetch: threads is 0"));
   CHECK_THROWS_WITH(data::prefetch(data::counter(), {.depth = 0}), ContainsSubstring("prefetch: depth is 0"));
+  CHECK_THROWS_WITH(data::prefetch(data::counter(), {.depth = SIZE_MAX}), ContainsSubstring("; give it at most 1000000"));
   const auto same = [](std::uint64_t number) { return number; };
   CHECK_THROWS_WITH(data::parallel_map(data::counter(), same, {.depth = 0}), ContainsSubstring("parallel_map: depth is 0"));
+  CHECK_THROWS_WITH(data::parallel_map(data::counter(), same, {.depth = SIZE_MAX / 2}), ContainsSubstring("; give it at most 1000000"));
 }

@@ -188,6 +188,23 @@ TEST_CASE("an export to a full disk fails with the disk's error, and an older ex
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 3);  // no temporary file
 }
 
+TEST_CASE("a checkpoint is not exported into one of its own files", "[tool][export]") {
+  const temporary_directory directory;
+  float w = 1;
+  sw::checkpoint_writer writer(directory / "m");
+  writer.add("w", sw::view_of(w));
+  writer.commit();
+  for (const std::string option : {"--npz", "--safetensors"}) {
+    for (const std::string file : {"m.index", "m.data-00000-of-00001", "./m.index"}) {
+      const auto before = sw::test::file_text(directory / file);
+      const auto said = sw::test::tool_rig{}.run({"export", directory / "m", option, directory / file});
+      CHECK(said.how == exit_code::usage);
+      CHECK(said.err.find("a file of the checkpoint that is exported") != std::string::npos);
+      CHECK(sw::test::file_text(directory / file) == before);
+    }
+  }
+}
+
 TEST_CASE("names that are UTF-8 are marked as UTF-8, other names are kept", "[tool][export]") {
   const temporary_directory directory;
   float w = 1;

@@ -82,6 +82,8 @@ TEST_CASE("a bucket rejects parameters that a group cannot sum in place", "[torc
   CHECK_THROWS_AS(sw::libtorch::bucket({torch::Tensor()}), sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::libtorch::bucket({torch::zeros({2}, torch::TensorOptions().device(torch::kMeta)).requires_grad_()}),
                   sw::invalid_argument_error);
+  const auto tied = torch::zeros({2}).requires_grad_();
+  CHECK_THROWS_WITH(sw::libtorch::bucket({tied, tied}), ContainsSubstring("occurs twice"));
 }
 
 TEST_CASE("buffers of a module are averaged over the processes by choice", "[torch][group]") {

@@ -10,9 +10,16 @@
 
 namespace stepwell::data::detail {
 
+namespace {
+constexpr std::size_t greatest_depth = 1'000'000;
+}
+
 void check_prefetch(const char* function, const prefetch_options& options) {
   if (options.threads == 0) { throw invalid_argument_error(fmt::format("{}: threads is 0; give it at least 1", function)); }
   if (options.depth == 0) { throw invalid_argument_error(fmt::format("{}: depth is 0; give it at least 1", function)); }
+  if (options.depth > greatest_depth) {
+    throw invalid_argument_error(fmt::format("{}: depth is {}; give it at most {}", function, options.depth, greatest_depth));
+  }
 }
 
 void throw_not_copyable(std::size_t threads) {

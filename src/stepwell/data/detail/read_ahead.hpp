@@ -17,7 +17,7 @@ namespace stepwell::data {
 /// Options of `prefetch` and `parallel_map`.
 struct prefetch_options {
   std::size_t threads = 1;  ///< Number of threads that make batches, above zero.
-  std::size_t depth = 4;    ///< Maximum number of batches that are made ahead of the current one, above zero.
+  std::size_t depth = 4;    ///< Maximum number of batches that are made ahead of the current one, from 1 to 1,000,000.
 };
 
 namespace detail {
