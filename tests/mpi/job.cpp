@@ -57,6 +57,7 @@ int run(const std::string& what, int* argc, char*** argv, double timeout) {
     if (rank == 1) { sleep_long(); }
     form(*group, 1);
   }
+  if (what == "gives_up" && rank == 1) { return 4; }
   form(*group);
   sum_once(*group);
   if (what == "sums") {

@@ -114,6 +114,12 @@ TEST_CASE("If a rank does not finalise MPI, the job ends at the time limit", "[m
   CHECK_THAT(of_two.log(), ContainsSubstring("MPI_Finalize lasts longer than 1 s"));
 }
 
+TEST_CASE("If a rank leaves before the group is formed, the job ends at the time limit, and the log of this rank says so", "[mpi]") {
+  job of_two(2, "gives_up", "1");
+  CHECK(of_two.wait() == mpi::lost_exit_code);
+  CHECK_THAT(of_two.log(), ContainsSubstring("this process has left before the group was formed, and the others wait for it"));
+}
+
 TEST_CASE("A failure in one rank ends the job, and the log has its reason", "[mpi]") {
   job of_two(2, "fails");
   CHECK(of_two.wait() == mpi::lost_exit_code);

@@ -303,6 +303,7 @@ public:
       failure_ = stepwell::detail::text_of(std::current_exception());
       throw;
     }
+    was_formed_ = true;
     return {std::make_unique<mpi_collective>(*connection_, size_), how.last_generation + 1};
   }
 
@@ -311,11 +312,11 @@ private:
   [[nodiscard]] alarm limit_of_end() const {
     if (options_.timeout_secs.count() == 0) { return {}; }
     return {options_.clock, stepwell::detail::time_after(options_.clock->now(), options_.timeout_secs),
-            [seconds = options_.timeout_secs.count()] {
-              log_error(
-                  fmt::format("MPI: MPI_Finalize lasts longer than {} s (timeout_secs): another process was stopped, has ended, is cut "
-                              "off, or still uses the group; {}",
-                              seconds, advice));
+            [seconds = options_.timeout_secs.count(), was_formed = was_formed_] {
+              log_error(fmt::format("MPI: MPI_Finalize lasts longer than {} s (timeout_secs): {}; {}", seconds,
+                                    was_formed ? "another process was stopped, has ended, is cut off, or still uses the group"
+                                               : "this process has left before the group was formed, and the others wait for it",
+                                    advice));
               std::_Exit(lost_exit_code);
             }};
   }
@@ -325,6 +326,7 @@ private:
   int rank_ = 0;
   int size_ = 1;
   std::string failure_;  // of the formation; empty if there was none
+  bool was_formed_ = false;
   std::optional<connection> connection_;
   std::unique_ptr<engine> alone_;
 };
