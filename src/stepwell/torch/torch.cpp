@@ -111,7 +111,7 @@ double tensor_adapter<at::Tensor>::number(const at::Tensor& value) {
 }
 
 std::optional<bool> tensor_adapter<at::Tensor>::any_bad_on_device(const at::Tensor& value, bool nan_only) {
-  if (!value.defined() || value.device().is_cpu()) { return std::nullopt; }
+  if (!value.defined() || value.layout() != at::kStrided || is_addressable(value)) { return std::nullopt; }
   bool found = false;
   libtorch::detail::copied_tensor::attempt("look for NaN in a LibTorch tensor", [&] {
     if (!at::isFloatingType(value.scalar_type()) && !at::isComplexType(value.scalar_type())) { return; }

@@ -53,9 +53,9 @@ struct tensor_adapter<at::Tensor> {
   /// @errors `invalid_argument_error` for a tensor that is undefined, has another number of elements, or is complex. `internal_error` for a
   ///         failure of the device.
   static double number(const at::Tensor& value);
-  /// Returns true if an element of a tensor that is not on the CPU is NaN, or infinite unless `nan_only` is true. The device looks at the
-  /// elements, and one boolean is copied to the host. Returns an empty value for a tensor on the CPU. A NaN guard then reads `view(value)`,
-  /// which throws if the tensor is not in row-major order.
+  /// Returns true if an element of a tensor that is not on the CPU, or not in row-major order, is NaN, or infinite unless `nan_only` is
+  /// true. LibTorch looks at the elements, and one boolean is copied to the host. Returns an empty value for any other tensor: a NaN guard
+  /// then reads `view(value)`.
   /// @errors A failure of the device is an `internal_error`.
   static std::optional<bool> any_bad_on_device(const at::Tensor& value, bool nan_only);
 };

@@ -7,9 +7,11 @@
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/checkpoint/snapshot.hpp>
 #include <stepwell/checkpoint/update_fence.hpp>
+#include <stepwell/hooks/detail/value_text.hpp>
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -127,6 +129,19 @@ TEST_CASE("a tensor that a checkpoint cannot hold is refused by name, with the r
 
 TEST_CASE("a fetched tensor in another order than row-major is refused, with what to do", "[torch]") {
   CHECK_THROWS_WITH(sw::view_of(torch::zeros({2, 3}).t()), ContainsSubstring("use contiguous()"));
+}
+
+TEST_CASE("a NaN is found in a tensor in another order than row-major", "[torch]") {
+  using adapter = sw::tensor_adapter<torch::Tensor>;
+  auto values = torch::zeros({2, 3});
+  CHECK_FALSE(adapter::any_bad_on_device(values, false));  // the guard reads the elements itself
+  CHECK(adapter::any_bad_on_device(values.t(), false) == false);
+  values[1][2] = std::numeric_limits<float>::infinity();
+  CHECK(adapter::any_bad_on_device(values.t(), false) == true);
+  CHECK(adapter::any_bad_on_device(values.t(), true) == false);
+  values[1][2] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(adapter::any_bad_on_device(values.t(), true) == true);
+  CHECK(sw::value_text(values.t()).find("nan") != std::string::npos);
 }
 
 TEST_CASE("a variable in another order than row-major is copied for a snapshot, and back", "[torch]") {
