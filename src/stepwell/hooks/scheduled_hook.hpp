@@ -28,6 +28,22 @@
 namespace stepwell {
 namespace detail {
 
+/// A target that selects a number of the model `Subject`.
+template<class Target, class Subject>
+concept selects_number =
+    std::invocable<const Target&, Subject> && std::is_lvalue_reference_v<std::invoke_result_t<const Target&, Subject>> &&
+    std::is_arithmetic_v<std::remove_cvref_t<std::invoke_result_t<const Target&, Subject>>>;
+
+/// Returns the number of the model that `target` selects.
+template<class Target, class Raw>
+auto& number_in(const Target& target, Raw& raw) {
+  using subject = decltype(detail::subject_in_raw(raw));
+  static_assert(selects_number<Target, subject>,
+                "stepwell: a rate is set in a number of the model: &model::rate, a callable that takes the model and returns a reference "
+                "to a number, or a callable that takes the rate");
+  return std::invoke(target, detail::subject_in_raw(raw));
+}
+
 /// If `target` takes a number, calls it with `value`. Otherwise assigns `value` to the number of the model that `target` selects; no other
 /// session steps the model during the assignment.
 template<class Target, class Session>
@@ -37,11 +53,8 @@ void set_target(const Target& target, Session& session, double value) {
   } else {
     auto& raw = session.raw_session();
     [[maybe_unused]] const auto alone = detail::alone_with(raw);
-    using reference = std::invoke_result_t<const Target&, decltype(detail::subject_in_raw(raw))>;
-    static_assert(std::is_lvalue_reference_v<reference> && std::is_arithmetic_v<std::remove_reference_t<reference>>,
-                  "stepwell: a rate is set in a number of the model: &model::rate, a callable that takes the model and returns a reference "
-                  "to a number, or a callable that takes the rate");
-    std::invoke(target, detail::subject_in_raw(raw)) = static_cast<std::remove_reference_t<reference>>(value);
+    auto& number = detail::number_in(target, raw);
+    number = static_cast<std::remove_reference_t<decltype(number)>>(value);
   }
 }
 
@@ -130,7 +143,7 @@ protected:
   }
   /// Gives a value to the rule, and sets the rate if the rule reduces it.
   void take(auto& context, double value) {
-    const auto rate = std::invoke(target_, detail::subject_in_raw(context.raw_session()));
+    const auto rate = detail::number_in(target_, context.raw_session());
     const auto before = static_cast<double>(rate);
     const auto after = static_cast<double>(plateau_.update(value, rate));
     if (after == before) { return; }
@@ -144,9 +157,7 @@ protected:
 private:
   static constexpr double none_yet = std::numeric_limits<double>::quiet_NaN();
 
-  [[nodiscard]] double current(auto& session) const {
-    return static_cast<double>(std::invoke(target_, detail::subject_in_raw(session.raw_session())));
-  }
+  [[nodiscard]] double current(auto& session) const { return static_cast<double>(detail::number_in(target_, session.raw_session())); }
   void apply(auto& session, double rate, double before) {
     if (std::isnan(unreduced_)) { unreduced_ = before; }
     detail::set_target(target_, session, rate);
