@@ -21,11 +21,13 @@
 #include <sys/stat.h>
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -343,8 +345,14 @@ void print_report(const export_report& report, const export_options& options, co
   document.end();
 }
 
-/// @errors `invalid_argument_error` if `file` is one of the files of the checkpoint.
-void refuse_own_file(const checkpoint_reader& reader, const std::string& file, const console& to) {
+/// @errors `invalid_argument_error` if `file` exists and is a device, a pipe or a link, or is one of the files of the checkpoint.
+void check_output(const checkpoint_reader& reader, const std::string& file, const console& to) {
+  std::error_code unknown;
+  const auto kind = std::filesystem::symlink_status(file, unknown).type();
+  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found &&
+      kind != std::filesystem::file_type::none) {
+    throw invalid_argument_error("this is not a regular file; give the name of a regular file, or of a new one", file);
+  }
   const auto target = to.files->canonical(file);
   if (!target) { return; }  // a new file
   std::vector<std::string> own{reader.prefix(), format::index_name(reader.prefix())};
@@ -366,7 +374,7 @@ exit_code export_arrays(const export_options& options, console& to) {
   for (const auto& name : options.tensors) {
     if (!reader.contains(name)) { throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), reader.prefix()); }
   }
-  if (options.npy.empty()) { refuse_own_file(reader, options.npz.empty() ? options.safetensors : options.npz, to); }
+  if (options.npy.empty()) { check_output(reader, options.npz.empty() ? options.safetensors : options.npz, to); }
   std::vector<checkpoint_entry> wanted;
   for (const auto& entry : reader.entries()) {
     if (options.tensors.empty() || std::ranges::find(options.tensors, entry.name) != options.tensors.end()) { wanted.push_back(entry); }

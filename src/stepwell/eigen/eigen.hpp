@@ -29,10 +29,15 @@ inline constexpr dtype dtype_of_scalar = std::same_as<Scalar, Eigen::half>      
                                          : std::same_as<Scalar, Eigen::bfloat16> ? dtype::bfloat16
                                                                                  : dtype_of<Scalar>;
 
+namespace detail {
+template<class Derived>
+void take_dense(const Eigen::DenseBase<Derived>& value);
+}
+
 /// An Eigen type whose elements are in memory and have a dtype: Matrix, Array, Map, Ref, and their blocks and transposes. An expression
 /// that is not evaluated yet, such as a sum, does not satisfy this concept.
 template<class T>
-concept dense = std::derived_from<T, Eigen::DenseBase<T>> && (T::Flags & Eigen::DirectAccessBit) != 0 &&
+concept dense = requires(const T& value) { detail::take_dense(value); } && (T::Flags & Eigen::DirectAccessBit) != 0 &&
                 size_of(dtype_of_scalar<typename T::Scalar>) != 0;
 
 /// A column-major matrix. A vector does not satisfy this concept: its elements have the same order in both layouts.

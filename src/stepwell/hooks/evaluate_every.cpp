@@ -61,7 +61,16 @@ public:
   const std::shared_ptr<evaluation_board> board = std::make_shared<evaluation_board>();
   evaluate_snapshot_function evaluate_snapshot = nullptr;
 
+  /// A chief may evaluate alone. Other processes of a group evaluate in the loop only if all processes do.
+  void check_period_in_group(const session_requests& session) const {
+    if (!options.every.time() || evaluate_snapshot || !session.group() || session.group()->rank() == 0) { return; }
+    throw failed_precondition_error(
+        "evaluate_every: the processes of a group must evaluate after the same steps; give a period in steps or epochs, or give the hook to the "
+        "chief only, see chief_only");
+  }
+
   [[nodiscard]] bool start(const session_requests& session, std::int64_t step) {
+    check_period_in_group(session);
     session_ = session;
     time_ = session.time();
     first_step_ = step + 1;

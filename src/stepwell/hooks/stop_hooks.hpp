@@ -134,8 +134,8 @@ struct stop_at_epoch_options {
 
 /// Requests a stop after the last batch of epoch number `last_epoch`, counted from 1, of a source with epochs (`data::epoch_source`). The
 /// number of complete epochs is saved in checkpoints. If a session is restored with `last_epoch` or more complete epochs, its loop does no
-/// step. A source with the option `.epochs` ends the loop itself after that number of epochs, without this hook. The hook is for sources
-/// that are endless, or that several loops share.
+/// step; if the checkpoint was made without this hook, it does one step. A source with the option `.epochs` ends the loop itself after that
+/// number of epochs, without this hook. The hook is for sources that are endless, or that several loops share.
 /// @cost One call of `is_last_of_epoch` of the source for each run of a loop over a source with epochs.
 class stop_at_epoch_hook {
 public:

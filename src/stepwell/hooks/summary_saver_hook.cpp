@@ -94,19 +94,22 @@ void write_histogram(writer& out, const std::string& tag, const lazy_view& value
 }
 
 void write_images(writer& out, const std::string& tag, const tensor_view& images, const image_options& options, std::int64_t step) {
-  if (!(options.black < options.white)) {
+  if (!(options.black < options.white) || !std::isfinite(options.white - options.black)) {
     throw invalid_argument_error(
-        fmt::format("summary \"{}\": black is {}, and white is {}; black must be below white", tag, options.black, options.white));
+        fmt::format("summary \"{}\": black is {}, and white is {}; black must be below white, and their difference finite", tag,
+                    options.black, options.white));
   }
   const auto shape = shape_of(tag, images, options.layout);
   const auto size = static_cast<std::size_t>(shape.height * shape.width * shape.channels);
   const auto count = std::min<std::int64_t>(shape.count, std::max(options.max_outputs, 0));
+  // Independent of the number of images, which can be smaller in the last batch of an epoch.
+  const bool has_one_series = images.shape.size() < 4 || options.max_outputs == 1;
   for (std::int64_t i = 0; i < count; ++i) {
     auto pixels = elements_of_image(images, static_cast<std::size_t>(i), size, options);
     if (options.layout == image_layout::nchw) { pixels = with_channels_last(pixels, static_cast<std::size_t>(shape.channels)); }
     const image_view view{std::as_bytes(std::span(pixels)), static_cast<std::uint32_t>(shape.width),
                           static_cast<std::uint32_t>(shape.height), static_cast<int>(shape.channels)};
-    out.add_image(shape.count == 1 ? tag : fmt::format("{}/{}", tag, i), view, step);
+    out.add_image(has_one_series ? tag : fmt::format("{}/{}", tag, i), view, step);
   }
 }
 

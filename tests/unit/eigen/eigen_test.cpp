@@ -5,8 +5,11 @@
 
 #include <Eigen/Dense>
 
+#include <array>
 #include <complex>
+#include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -95,6 +98,17 @@ TEST_CASE("a Map refers to memory that lives elsewhere, so a temporary will do",
   CHECK(sw::variable_ref("c", constant).shape() == sw::tensor_shape{3, 2});
   static_assert(!sw::detail::has_writable_elements<Eigen::Map<const Eigen::VectorXf>>());
   static_assert(!sw::detail::has_writable_elements<const Eigen::VectorXf>());
+}
+
+TEST_CASE("a part of a vector is a variable of the memory of the vector", "[eigen]") {
+  Eigen::VectorXf all = Eigen::VectorXf::LinSpaced(5, 0, 4);
+  const sw::variable_ref part("part", all.segment(1, 3));
+  CHECK(part.shape() == sw::tensor_shape{3});
+  const std::array<float, 3> values{7, 8, 9};
+  part.copy_from(std::as_bytes(std::span(values)));
+  CHECK(all == Eigen::VectorXf{{0, 7, 8, 9, 4}});
+  CHECK(sw::view_of(all.head(2)).shape == sw::tensor_shape{2});
+  CHECK(sw::view_of(all.tail(1)).shape == sw::tensor_shape{1});
 }
 
 TEST_CASE("blocks of whole rows are variables, others are refused by name", "[eigen]") {

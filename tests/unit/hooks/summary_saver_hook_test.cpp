@@ -367,6 +367,27 @@ TEST_CASE("an image may have its channels first, and floats of any range", "[hoo
   }
 }
 
+TEST_CASE("the tag of an image does not depend on the number of images in a batch", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  struct painter {
+    std::int64_t count = 2;
+    sw::tensor images{sw::dtype::uint8, {2, 1, 1, 1}};
+    void step() { images = sw::tensor(sw::dtype::uint8, {count--, 1, 1, 1}); }
+    sw::variable_list variables() { return {}; }
+  };
+  painter model;
+  const auto read = [](const painter& from) -> const sw::tensor& { return from.images; };
+  sw::monitored_session session(model, sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1},
+                                                              sw::summary::image("one", read, {.max_outputs = 1}),
+                                                              sw::summary::image("more", read)});
+  session.run();  // a batch of two images
+  session.run();  // a batch of one
+  session.close();
+  CHECK(tagged_in(directory.path(), "one/image").size() == 2);
+  CHECK(tagged_in(directory.path(), "more/0/image").size() == 2);
+  CHECK(tagged_in(directory.path(), "more/1/image").size() == 1);
+}
+
 TEST_CASE("an image whose black is not below its white is refused", "[hooks][summary_saver]") {
   const temporary_directory directory;
   rich_model model;

@@ -8,6 +8,7 @@
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
 
+#include <sys/stat.h>
 #include <zlib.h>
 #include <algorithm>
 #include <array>
@@ -203,6 +204,24 @@ TEST_CASE("a checkpoint is not exported into one of its own files", "[tool][expo
       CHECK(sw::test::file_text(directory / file) == before);
     }
   }
+}
+
+TEST_CASE("a checkpoint is exported into regular files only", "[tool][export]") {
+  const temporary_directory directory;
+  float w = 1;
+  sw::checkpoint_writer writer(directory / "m");
+  writer.add("w", sw::view_of(w));
+  writer.commit();
+  sw::test::write_file_text(directory / "old.npz", "older");
+  std::filesystem::create_symlink(directory / "old.npz", directory / "link.npz");
+  REQUIRE(::mkfifo((directory / "pipe.npz").c_str(), 0600) == 0);
+  for (const std::string file : {"link.npz", "pipe.npz"}) {
+    const auto said = sw::test::tool_rig{}.run({"export", directory / "m", "--npz", directory / file});
+    CHECK(said.how == exit_code::usage);
+    CHECK(said.err.find("not a regular file") != std::string::npos);
+    CHECK_FALSE(std::filesystem::is_regular_file(std::filesystem::symlink_status(std::string(directory / file))));
+  }
+  CHECK(sw::test::file_text(directory / "old.npz") == "older");
 }
 
 TEST_CASE("names that are UTF-8 are marked as UTF-8, other names are kept", "[tool][export]") {

@@ -35,6 +35,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -456,6 +457,28 @@ TEST_CASE("a hook that uses the group before the step is an error in all process
     });
     CHECK(refused == 2);
   }
+}
+
+TEST_CASE("an evaluation in the loop of a group has no period in seconds") {
+  thread_job job(2);
+  std::atomic<bool> is_refused = false;
+  job.run_well([&](const std::shared_ptr<sw::group>& group) {
+    mean_model model(group);
+    auto options = options_of(group, "");
+    options.retry.max_attempts = 0;
+    auto batches = batches_of(group);
+    try {
+      auto session = sw::monitored_training_session(
+          model, options, sw::stop_at_step(2),
+          sw::evaluate_every(
+              std::chrono::seconds(30), std::vector<std::int64_t>{1}, [](const mean_model&, std::int64_t) { return 1.0; },
+              sw::measure("value", [](double value) { return value; })));
+      for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+    } catch (const sw::failed_precondition_error& refused) {
+      is_refused = group->rank() == 1 && std::string_view(refused.what()).find("period in steps or epochs") != std::string_view::npos;
+    } catch (const sw::unavailable_error&) {}  // rank 0 has lost the other
+  });
+  CHECK(is_refused);
 }
 
 TEST_CASE("a signal to one process during an evaluation that sums does not end the evaluation of this process") {
