@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,7 @@ public:
   using source_type = Source;
   /// The type of `*source.peek()`, an lvalue reference.
   using batch_type = decltype(*std::declval<Source&>().peek());
+  using batch_value = std::remove_cvref_t<batch_type>;
   template<class T>
   using awaitable = boost::asio::awaitable<T>;
 
@@ -53,6 +55,12 @@ public:
   awaitable<std::optional<step_type>> async_next(Source& source) { return session_->next(source); }
   awaitable<loop_result<Result>> async_run_all(Source& source) { return session_->run_all(source); }
   awaitable<Result> async_run(batch_type batch) { return session_->run(batch); }
+  /// Moves a temporary batch into the operation.
+  awaitable<Result> async_run(batch_value&& batch)
+    requires std::move_constructible<batch_value>
+  {
+    return run_owned(*session_, std::move(batch));
+  }
   awaitable<std::int64_t> async_checkpoint_now() { return session_->checkpoint_now(); }
   awaitable<void> async_close() { return session_->close(); }
   awaitable<void> async_abandon(std::exception_ptr failure = nullptr) { return session_->abandon(std::move(failure)); }
@@ -112,6 +120,8 @@ private:
 
     std::unique_ptr<Session> session;
   };
+
+  static awaitable<Result> run_owned(erased& session, batch_value batch) { co_return co_await session.run(batch); }
 
   std::unique_ptr<erased> session_;
 };

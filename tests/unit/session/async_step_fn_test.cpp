@@ -52,6 +52,15 @@ asio::awaitable<std::vector<std::int64_t>> life_of_erased(erased& session, endin
 
 }  // namespace
 
+TEST_CASE("a type-erased session keeps a temporary batch until its run has ended", "[session][async]") {
+  async_rig rig;
+  erased session(rig.async(0));
+  rig.await(session.async_start());
+  auto run = session.async_run(std::int64_t{7});  // the temporary does not exist any more when the run begins
+  CHECK(rig.await(std::move(run)).batch == 7);
+  rig.await(session.async_close());
+}
+
 TEST_CASE("STEP-1 STEP-2 STEP-3 an awaited step function gets a context, and its result is returned", "[session][async][step_fn]") {
   async_rig rig;
   story_type story;

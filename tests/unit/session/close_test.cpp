@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <stdexcept>
@@ -80,6 +81,16 @@ template<class Error>
 std::exception_ptr failed_with(const std::string& why) {
   return std::make_exception_ptr(Error(why));
 }
+
+/// Calls `*call` after each run, and counts its ends.
+struct calling_hook {
+  std::function<void()>* call;
+  int* ends;
+  void after_run(auto& /*context*/, const auto& /*values*/) {
+    if (*call) { (*call)(); }
+  }
+  void end(auto& /*session*/) { ++*ends; }
+};
 
 }  // namespace
 
@@ -260,4 +271,23 @@ TEST_CASE("CLOSE-1 REC-3 a close logs the transient failure of a thread, and thr
   sw::monitored_session single(never, model, coordinator_hook{});
   report(single, failed_with<sw::unavailable_error>("the server is gone"));
   CHECK_THROWS_AS(single.close(), sw::unavailable_error);
+}
+
+TEST_CASE("close and checkpoint_now in a hook are errors that say what a hook calls", "[session][close]") {
+  const log_capture log;
+  adding_model model;
+  std::function<void()> call;
+  int ends = 0;
+  sw::monitored_session session(model, calling_hook{&call, &ends});
+  SECTION("close") {
+    call = [&] { session.close(); };
+    CHECK_THROWS_WITH(session.run(std::int64_t{1}), ContainsSubstring("close was called while the session is at work"));
+  }
+  SECTION("checkpoint_now") {
+    call = [&] { session.checkpoint_now(); };
+    CHECK_THROWS_WITH(session.run(std::int64_t{1}), ContainsSubstring("checkpoint_now was called while the session is at work"));
+  }
+  call = nullptr;
+  session.close();
+  CHECK(ends == 1);
 }

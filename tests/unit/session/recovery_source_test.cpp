@@ -6,6 +6,10 @@
 #include "support/log_capture.hpp"
 #include "support/recording_hook.hpp"
 #include "support/recovery_rig.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <stepwell/base/error.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -24,6 +28,21 @@ struct blind_source {
 
   const std::int64_t* peek() { return &next; }
   void advance() { ++next; }
+};
+
+/// A model whose step is two batches. Its fourth run fails.
+struct accumulating_model {
+  std::int64_t steps = 0;
+  std::int64_t runs = 0;
+  std::int64_t sum = 0;
+
+  void step(const std::int64_t& batch) {
+    if (batch == 4) { throw sw::unavailable_error("once"); }
+    sum += batch;
+    if (++runs % 2 == 0) { ++steps; }
+  }
+  std::int64_t& global_step() { return steps; }
+  sw::variable_list variables() { return sw::variables({{"runs", runs}, {"sum", sum}}); }
 };
 
 /// A seekable source that fails once in the function `fails_at`.
@@ -153,6 +172,21 @@ TEST_CASE("REC-10 a loop that loses no step repeats only the batch that failed",
   CHECK(seen.batches == numbers{1, 2, 3, 4});
   CHECK(seen.attempts == std::vector<int>{1, 1, 3, 1});
   CHECK(seen.from == std::vector(4, nothing));
+}
+
+TEST_CASE("batches of runs that do not change the model's own step are lost for a source that cannot seek, too", "[session][recovery]") {
+  const sw::test::log_capture log;
+  accumulating_model model;
+  const temporary_directory directory;
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .retry = {.initial_backoff = 0}});
+  blind_source source;
+  CHECK_THROWS_WITH(
+      [&] {
+        for ([[maybe_unused]] const auto& step : session.steps(source)) {}
+      }(),
+      ContainsSubstring("cannot rewind") && ContainsSubstring("from step 1 to 1"));
+  CHECK(model.sum == 1 + 2);
 }
 
 TEST_CASE("a source that cannot seek is an error after a step was lost, or continues where it is with on_unseekable = skip",

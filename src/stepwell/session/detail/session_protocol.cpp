@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/session/detail/session_protocol.hpp"
 
+#include "stepwell/base/error.hpp"
+
 #include <array>
 #include <cassert>
 #include <cstddef>
@@ -222,6 +224,10 @@ script session_protocol::boundary() {
 script session_protocol::save_now() {
   co_await observe_cancellation();
   host_.check_save();
+  if (!is_allowed(state_.phase(), saving)) {
+    throw failed_precondition_error(
+        "checkpoint_now was called while the session is at work, for example in a hook; a hook calls request_save of its context");
+  }
   const auto before = state_.phase();
   state_.to(saving);
   phase_on_exit done(state_, before);
@@ -239,6 +245,9 @@ script session_protocol::close() {
   if (!state_.was_ready()) {
     co_await work(piece::shut_down);
     co_return;
+  }
+  if (!is_allowed(state_.phase(), ending)) {
+    throw failed_precondition_error("close was called while the session is at work, for example in a hook; a hook calls request_stop");
   }
   state_.to(ending);
   co_await work(piece::end_hooks);

@@ -92,6 +92,7 @@ public:
   /// Advances the source, after the step that increased the global step to `global_step`.
   void advance(std::int64_t global_step) {
     source_.advance();
+    has_moved_ = global_step == stands_at_;
     stands_at_ = global_step;
   }
 
@@ -119,7 +120,7 @@ public:
     rewinds_ = positions_.rewind_count();
     positions_.mark_positioned(name_);
     if (restored && data::seekable_source<Source>) { return; }
-    if (from == to) { return; }  // no step was lost: the same batch is next
+    if (from == to && !std::exchange(has_moved_, false)) { return; }  // no step was lost: the same batch is next
     detail::refuse_rewind(policy, {name_, from, to, data::seekable_source<Source>});
   }
 
@@ -145,6 +146,7 @@ private:
   Source& source_;
   std::string name_;
   std::int64_t stands_at_;  // the step before the current batch
+  bool has_moved_ = false;  // the last advance was after a run that has not changed the global step
   std::uint64_t rewinds_;   // number of the rewinds that this cursor has followed
   bool is_attached_ = false;
   bool skips_ = false;
