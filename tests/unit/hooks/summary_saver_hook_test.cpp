@@ -11,6 +11,7 @@
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <chrono>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -394,6 +395,11 @@ TEST_CASE("an image whose black is not below its white is refused", "[hooks][sum
   sw::monitored_session session(model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path()},
                                                               sw::summary::image("picture", &rich_model::picture, {.black = 1})});
   CHECK_THROWS_AS(session.run(), sw::invalid_argument_error);
+  const auto greatest = std::numeric_limits<float>::max();
+  sw::monitored_session other(
+      model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path()},
+                                    sw::summary::image("picture", &rich_model::picture, {.black = -greatest, .white = greatest})});
+  CHECK_THROWS_WITH(other.run(), ContainsSubstring("their difference finite"));
 }
 
 TEST_CASE("a summary that changes a variable is an error that names the variable, if the check is on", "[hooks][summary_saver]") {

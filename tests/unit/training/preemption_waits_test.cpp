@@ -388,6 +388,20 @@ TEST_CASE("an evaluation in the loop stops between two batches at the end of the
   CHECK(sw::test::same(second.model, wanted.model));
 }
 
+TEST_CASE("checkpoint_now before the end of the process is an error if the checkpoint would come too late", "[training][preemption]") {
+  const sw::test::log_capture log;
+  session_rig rig;
+  rig.files->before_each([&](const sw::test::event& asked) {
+    if (asked.kind == operation::write && asked.path.find(".data-") != std::string::npos) { rig.clock->advance(10s); }
+  });
+  auto session = sw::monitored_training_session(rig.model, preemptible(rig), signalling_hook{3});
+  sw::test::wait_for_saves(session);  // the checkpoint of step 0 took 10 s
+  sw::test::run_until(session, 3);
+  CHECK_THROWS_WITH(session.checkpoint_now(), ContainsSubstring("the checkpoint of step 3 was not made"));
+  session.close();
+  CHECK(rig.steps() == "0");
+}
+
 TEST_CASE("a signal limits the wait of checkpoint_now for a disk that hangs", "[training][preemption]") {
   const sw::test::log_capture log;
   sw::test::gate door;
