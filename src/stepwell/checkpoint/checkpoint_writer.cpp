@@ -87,7 +87,9 @@ private:
 checkpoint_writer::checkpoint_writer(std::string prefix, std::shared_ptr<io::file_system> files, std::int32_t shards)
     : prefix_(std::move(prefix)), files_(files ? std::move(files) : io::posix_file_system()),
       index_(std::make_unique<detail::index_builder>()) {
-  if (shards < 1 || shards > max_shards) { throw invalid_argument_error("a checkpoint must have 1 to 99999 shards", prefix_); }
+  if (shards < 1 || shards > max_shards) {
+    throw invalid_argument_error(fmt::format("a checkpoint must have 1 to {} shards", max_shards), prefix_);
+  }
   for (std::int32_t number = 0; number < shards; ++number) {
     shards_.emplace_back(value_or_throw(io::atomic_file::create(*files_, format::data_name(prefix_, number, shards))));
   }

@@ -103,6 +103,11 @@ template<class Value>
 using passed_apart =
     std::conditional_t<std::is_arithmetic_v<std::remove_cvref_t<Value>>, std::remove_cvref_t<Value>, const std::remove_cvref_t<Value>&>;
 
+/// Returns the beginning of all messages about a bad value. `name` may be empty.
+inline std::string nan_text(const std::string& name, const std::string& value, std::int64_t step) {
+  return "NaN loss during training. " + (name.empty() ? "The watched value" : name) + " is " + value + " at step " + std::to_string(step);
+}
+
 }  // namespace detail
 
 /// Checks one value after every run: a number or a tensor of any shape. A value is bad if it is NaN or infinite, or if one of its elements
@@ -142,9 +147,8 @@ private:
   /// Takes copies of the context and of a number: references would keep the context and the outcome of every run in memory.
   template<class Value>
   [[gnu::noinline, gnu::cold]] void give_up(session_requests context, std::int64_t step, Value value) {
-    const auto message = "NaN loss during training. " + (name_.empty() ? "The watched value" : name_) + " is " +
-                         stepwell::value_text(value) + " at step " + std::to_string(step) +
-                         "; lower the learning rate, or check the batch of this step";
+    const auto message =
+        detail::nan_text(name_, stepwell::value_text(value), step) + "; lower the learning rate, or check the batch of this step";
     context.reject_state(message);
     if (options_.fail_on_nan_loss) {
       context.log(log_level::error, message);
@@ -238,8 +242,7 @@ public:
 private:
   void roll_back(auto& context, const std::string& value) {
     const auto step = context.global_step();
-    const auto what =
-        "NaN loss during training. " + (name_.empty() ? "The watched value" : name_) + " is " + value + " at step " + std::to_string(step);
+    const auto what = detail::nan_text(name_, value, step);
     context.reject_state(what);
     worst_step_ = std::max(worst_step_, step);
     if (rollbacks_ >= options_.max_rollbacks) {

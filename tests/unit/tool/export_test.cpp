@@ -73,6 +73,14 @@ std::map<std::string, std::string> exported(const temporary_directory& directory
   return members_of(sw::test::file_text(directory / "m.npz"));
 }
 
+/// Writes a checkpoint with one number.
+void write_one_number(const std::string& prefix) {
+  float w = 1;
+  sw::checkpoint_writer writer(prefix);
+  writer.add("w", sw::view_of(w));
+  writer.commit();
+}
+
 }  // namespace
 
 TEST_CASE("export writes an array a tensor, of its name, shape and values", "[tool][export]") {
@@ -161,10 +169,7 @@ TEST_CASE("tensors of many pieces, in slices, and without elements are exported 
 
 TEST_CASE("nothing of a damaged checkpoint is exported, and an older export stays", "[tool][export]") {
   const temporary_directory directory;
-  float w = 1;
-  sw::checkpoint_writer writer(directory / "m");
-  writer.add("w", sw::view_of(w));
-  writer.commit();
+  write_one_number(directory / "m");
   sw::test::write_file_text(directory / "m.npz", "older");
   sw::test::write_file_text(directory / "m.data-00000-of-00001", "1234");
   CHECK(run_tool({"export", directory / "m", "--npz", directory / "m.npz"}).how == exit_code::damaged);
@@ -191,10 +196,7 @@ TEST_CASE("an export to a full disk fails with the disk's error, and an older ex
 
 TEST_CASE("a checkpoint is not exported into one of its own files", "[tool][export]") {
   const temporary_directory directory;
-  float w = 1;
-  sw::checkpoint_writer writer(directory / "m");
-  writer.add("w", sw::view_of(w));
-  writer.commit();
+  write_one_number(directory / "m");
   for (const std::string option : {"--npz", "--safetensors"}) {
     for (const std::string file : {"m.index", "m.data-00000-of-00001", "./m.index"}) {
       const auto before = sw::test::file_text(directory / file);
@@ -208,10 +210,7 @@ TEST_CASE("a checkpoint is not exported into one of its own files", "[tool][expo
 
 TEST_CASE("a checkpoint is exported into regular files only", "[tool][export]") {
   const temporary_directory directory;
-  float w = 1;
-  sw::checkpoint_writer writer(directory / "m");
-  writer.add("w", sw::view_of(w));
-  writer.commit();
+  write_one_number(directory / "m");
   sw::test::write_file_text(directory / "old.npz", "older");
   std::filesystem::create_symlink(directory / "old.npz", directory / "link.npz");
   REQUIRE(::mkfifo((directory / "pipe.npz").c_str(), 0600) == 0);

@@ -171,9 +171,14 @@ bool session_engine::is_recovery_due_for_step_fn() {
   return must_recover();
 }
 
-void session_engine::throw_if_bad_state() const {
+/// Throws if the state is not one to keep. `verb` and `what` are those of "cannot make a checkpoint".
+void session_engine::throw_if_bad_state(std::string_view verb, std::string_view what) const {
   if (const auto& why = requests_.rejected()) {
     throw failed_precondition_error("no checkpoint is written because the state was rejected: " + *why);
+  }
+  if (state_.phase() == session_phase::failed_midway) {
+    throw failed_precondition_error(
+        fmt::format("cannot {0} {1}: the last step failed midway; {0} it after a step that succeeds", verb, what));
   }
 }
 
@@ -190,20 +195,14 @@ void session_engine::check_save() const {
   if (requests_.signals()->stopped_by_hook()) {
     throw failed_precondition_error("cannot make a checkpoint: a hook has requested a stop; close() makes the last checkpoint");
   }
-  throw_if_bad_state();
-  if (state_.phase() == session_phase::failed_midway) {
-    throw failed_precondition_error("cannot make a checkpoint: the last step failed midway; make it after a step that succeeds");
-  }
+  throw_if_bad_state("make", "a checkpoint");
 }
 
 void session_engine::check_copy() const {
   if (is_closed()) {
     throw failed_precondition_error("cannot take a snapshot: the session is closed; take it before close(), or read the model itself");
   }
-  throw_if_bad_state();
-  if (state_.phase() == session_phase::failed_midway) {
-    throw failed_precondition_error("cannot take a snapshot: the last step failed midway; take it after a step that succeeds");
-  }
+  throw_if_bad_state("take", "a snapshot");
 }
 
 void session_engine::on_failure(step_stage stage, std::exception_ptr failure, int attempt) noexcept {

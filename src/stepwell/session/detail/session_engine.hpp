@@ -241,7 +241,7 @@ private:
   void close_raw() noexcept;
   void settle_fence() noexcept;
   [[nodiscard]] update_fence* prepared_fence() noexcept;
-  void throw_if_bad_state() const;
+  void throw_if_bad_state(std::string_view verb, std::string_view what) const;
   void log_or_throw(function_ref<void()> action) const;
   [[nodiscard]] deadline grace() const { return requests_.limits().within_process(requests_.limits().after_stop()); }
   [[nodiscard]] run_ending ending(const std::exception_ptr& failure) const;
