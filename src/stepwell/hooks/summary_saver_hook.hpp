@@ -191,10 +191,12 @@ struct summary_saver_options {
   /// Periods between summaries. Default if neither is set: 100 steps.
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
-  /// Whether the close writes the values of the last step, if they were not due after it. Each run then copies the result of the step,
-  /// which must be copyable (`can_keep_result`). References and views in the result must be valid until the close. Not available in
-  /// sessions over graphs of TensorFlow.
-  bool at_end = false;
+  /// Whether the values of the last step are written if they were not due after it. They are due in a run that is known to be the last one
+  /// (`session_requests::last_step`). If the session ends at another step, the close writes the values. Not set: the close writes only
+  /// numbers that are members of the result or of the model, for example `&result::loss`; each run copies them. True: the close writes all
+  /// values. Each run then copies the result of the step, which must be copyable (`can_keep_result`). References and views in the result
+  /// must be valid until the close. Sessions over graphs of TensorFlow do not have this mode. False: the last step has no special treatment.
+  std::optional<bool> at_end = std::nullopt;
   /// If true, the hook throws `failed_precondition_error` if a variable of the model changes while the values are read, for example because a
   /// projection runs a module in training mode. A resumed run would otherwise differ. Costs two checksums of all variables for each summary.
   bool check_variables = false;
@@ -227,7 +229,7 @@ public:
   summary_work(summary_saver_options options, cadence period);
 
   [[nodiscard]] cadence period() const noexcept { return period_; }
-  [[nodiscard]] bool at_end() const noexcept { return options_.at_end; }
+  [[nodiscard]] const std::optional<bool>& at_end() const noexcept { return options_.at_end; }
   [[nodiscard]] bool check_variables() const noexcept { return options_.check_variables; }
   /// Returns the event writer. Null if only metrics are written.
   /// @pre `begin` was called.
@@ -255,18 +257,57 @@ private:
   bool needs_start_ = false;  // no value was written in this creation of the session
 };
 
+/// Copies of the values of `Ops` in a run, as far as they are numbers in the result or in the model. The other values are not kept.
+template<class... Ops>
+class kept_numbers {
+  struct not_kept {};
+  template<class Op>
+  struct copy_for : std::type_identity<not_kept> {};
+  template<class Number, class Owner>
+    requires std::is_arithmetic_v<Number>
+  struct copy_for<summary::scalar_op<Number Owner::*>> : std::type_identity<Number> {};
+
+public:
+  /// True if there is nothing to keep.
+  static constexpr bool is_empty = (std::is_same_v<typename copy_for<Ops>::type, not_kept> && ...);
+  /// True for what stands for a value that is not kept.
+  template<class Value>
+  static constexpr bool is_missing = std::is_same_v<std::remove_cvref_t<Value>, not_kept>;
+
+  /// Keeps the numbers of a run. @cost One load and one store for each.
+  void keep(const std::tuple<Ops...>& ops, const auto& values) { keep(ops, values, std::index_sequence_for<Ops...>()); }
+
+  template<std::size_t I>
+  [[nodiscard]] const auto& get() const noexcept {
+    return std::get<I>(copies_);
+  }
+
+private:
+  template<std::size_t... I>
+  void keep(const std::tuple<Ops...>& ops, const auto& values, std::index_sequence<I...> /*all*/) {
+    const auto copy = [&]<class Copy>(Copy& kept, const auto& op) {
+      if constexpr (!is_missing<Copy>) { kept = values.raw().read(values.outcome(), op.projection); }
+    };
+    (copy(std::get<I>(copies_), std::get<I>(ops)), ...);
+  }
+
+  std::tuple<typename copy_for<Ops>::type...> copies_;
+};
+
 }  // namespace detail
 
 /// Writes the values of summary ops: `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`. Values are
 /// fetched only in the runs after which they are due. A step only adds the values to the queue of the writer, and does not write to the
 /// disk. It blocks while the queue is full. An empty `std::optional` is not written. If all values of a run are empty, the values of the
 /// next run are due.
-/// @cost A run after which nothing is due: one relaxed load and one comparison.
+/// @cost A run after which nothing is due: one relaxed load, two comparisons, and the copies of `summary_saver_options::at_end`.
 template<summary::summary_op... Ops>
 class summary_saver_hook {
   static_assert(sizeof...(Ops) > 0,
                 "stepwell: summary_saver_hook has nothing to write; give it summary::scalar(\"loss\", "
                 "&result::loss), or another function of summary::");
+
+  using numbers_type = detail::kept_numbers<Ops...>;
 
 public:
   static constexpr auto phase = hook_phase::observe;
@@ -285,27 +326,35 @@ public:
 
   void after_create_session(auto& session, auto& /*threads*/) {
     if (!work_) { return; }
-    keeps_last_ = work_->at_end();
+    writes_last_ = work_->at_end() != false;
+    keeps_result_ = work_->at_end() == true;
     last_ = nullptr;
+    kept_step_.reset();
     timer_ = second_or_step_timer(work_->period(), session.time());
     work_->begin_session(session);
     publisher_.start(session.watched(), scalar_tags());
   }
 
   auto before_run(auto& context) {
-    is_due_ = timer_.should_trigger_for_step(context.global_step() + 1);
+    const auto step = context.global_step() + 1;
+    is_due_ = timer_.should_trigger_for_step(step) || (writes_last_ && context.last_step() == step);
     return is_due_ ? std::optional(wanted()) : std::nullopt;
   }
 
   void after_run(auto& context, const auto& values) {
-    if (is_due_ || keeps_last_) [[unlikely]] {
+    if (is_due_ || keeps_result_) [[unlikely]] {
       const bool has_written = is_due_ && checked(context, [&] { return write(context, context.global_step(), values); });
       last_ = nullptr;
-      if (keeps_last_ && !has_written) { keep(context, values); }
+      kept_step_.reset();
+      if (keeps_result_ && !has_written) { keep(context, values); }
+    } else if constexpr (!numbers_type::is_empty) {
+      numbers_.keep(ops_, values);
+      kept_step_ = context.global_step();
     }
   }
 
   void end(auto& session) {
+    if (const auto step = std::exchange(kept_step_, std::nullopt); step && writes_last_) { write(session, *step, numbers_); }
     if (!last_) { return; }
     [[maybe_unused]] const auto alone = detail::alone_with(session.raw_session());
     last_(*this, session);
@@ -380,7 +429,7 @@ private:
   /// Returns the value of a scalar as a number. Empty for other ops.
   template<class Op>
   static std::optional<double> number_for(const auto& value) {
-    if constexpr (summary::is_scalar_op<Op>) {
+    if constexpr (summary::is_scalar_op<Op> && !numbers_type::template is_missing<decltype(value)>) {
       return detail::is_present(value) ? std::optional(detail::to_number(detail::present(value))) : std::nullopt;
     } else {
       return std::nullopt;
@@ -389,8 +438,11 @@ private:
   /// Writes a value that is present, after a call of `begin`. Metric writers receive only scalars.
   template<class Writer>
   static void write_one(Writer& out, const auto& op, const auto& value, std::int64_t step, const auto& begin) {
-    if (!detail::is_present(value)) { return; }
-    if constexpr (requires { op.write(out, detail::present(value), step, begin); }) {
+    if constexpr (numbers_type::template is_missing<decltype(value)>) {
+      return;
+    } else if (!detail::is_present(value)) {
+      return;
+    } else if constexpr (requires { op.write(out, detail::present(value), step, begin); }) {
       op.write(out, detail::present(value), step, begin);
     } else if constexpr (std::is_same_v<Writer, summary::writer> || requires { op.write(out, detail::present(value), step); }) {
       begin();
@@ -402,8 +454,11 @@ private:
   std::tuple<Ops...> ops_;
   second_or_step_timer timer_;
   bool is_due_ = false;
-  bool keeps_last_ = false;
+  bool writes_last_ = false;
+  bool keeps_result_ = false;
   value_publisher publisher_;
+  numbers_type numbers_;                                                    // of the run to `kept_step_`
+  std::optional<std::int64_t> kept_step_;                                   // empty: the values of the last run are written
   std::function<void(summary_saver_hook&, const session_requests&)> last_;  // writes the values of the last run; empty: nothing to write
 };
 

@@ -38,7 +38,7 @@ std::vector<named_option> options_of_events(const training_options& options) {
           {"hparams", options.hparams.has_value()},
           {"save_summaries_steps", options.save_summaries_steps.enabled().has_value()},
           {"save_summaries_secs", options.save_summaries_secs.enabled().has_value()},
-          {"save_summaries_at_end", options.save_summaries_at_end},
+          {"save_summaries_at_end", options.save_summaries_at_end.has_value()},
           {"check_summaries", options.check_summaries},
           {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()}};
 }

@@ -121,9 +121,9 @@ struct training_options {
   /// directory for event files.
   setting<std::int64_t> save_summaries_steps = {};
   setting<seconds_value> save_summaries_secs = {};
-  /// Whether the close writes the summaries of the last step, if they were not due after it. Each run then copies the result of the step; see
-  /// `summary_saver_options::at_end`. Needs a directory for event files.
-  bool save_summaries_at_end = false;
+  /// Whether the summaries of the last step are written if they were not due after it; see `summary_saver_options::at_end`. A value needs a
+  /// directory for event files.
+  std::optional<bool> save_summaries_at_end = std::nullopt;
   /// Whether summaries check that reading their values changes no variable of the model; see `summary_saver_options::check_variables`.
   bool check_summaries = false;
   /// Number of steps between two measurements of steps per second. Default: 100. Each measured rate is written to the event file and,

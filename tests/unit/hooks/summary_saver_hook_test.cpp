@@ -6,6 +6,8 @@
 #include "unit/hooks/event_reading.hpp"
 
 #include <stepwell/format/events/detail/summary_values.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
@@ -193,16 +195,69 @@ TEST_CASE("with at_end, the close writes the values of the last step, unless the
   CHECK(written({.save_steps = 8, .at_end = true}, 0).steps.empty());
 }
 
-TEST_CASE("a training session with save_summaries_at_end writes the summaries of the last step of the data", "[hooks][summary_saver]") {
+TEST_CASE("a step that is known to be the last one writes all values in its run", "[hooks][summary_saver]") {
   const temporary_directory directory;
+  const auto train = [&](const std::string& name, std::optional<bool> at_end, int runs) {
+    counting_model model;
+    int asked = 0;
+    const sw::summary_saver_options options{.output_dir = directory / name, .save_steps = 10, .at_end = at_end};
+    sw::monitored_session session(
+        model,
+        sw::summary_saver_hook{options, sw::summary::scalar("count", [&](const int& count) { return ++asked, count; }),
+                               sw::summary::histogram("counts", [](const int& count) { return std::vector<double>{0.5 * count}; })},
+        sw::stop_at_step(4));
+    for (int i = 0; i < runs; ++i) { session.run(); }
+    session.close();
+    CHECK(tagged_in(directory / name, "counts").size() == static_cast<std::size_t>(asked));
+    return scalars_in(directory / name, "count");
+  };
+  using values = std::map<std::int64_t, float>;
+  CHECK(train("default", std::nullopt, 4) == values{{1, 1}, {4, 4}});
+  CHECK(train("on", true, 4) == values{{1, 1}, {4, 4}});
+  CHECK(train("off", false, 4) == values{{1, 1}});
+  CHECK(train("stopped before", std::nullopt, 3) == values{{1, 1}});  // the values are computed, and are not kept
+}
+
+TEST_CASE("the close writes the numbers of the last step that are members of the result or of the model", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  const auto train = [&](const std::string& name, std::optional<bool> at_end) {
+    adding_model model;
+    auto session = sw::monitored_training_session(
+        model, {.save_summaries_steps = 100, .save_summaries_at_end = at_end, .summary_dir = directory / name},
+        sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss), sw::summary::scalar("sum", &adding_model::sum),
+                      sw::summary::scalar("computed", [](const adding_model::result& one) { return one.loss; })));
+    session.run_all(std::vector<std::int64_t>{1, 2, 3});
+    session.close();
+    using values = std::map<std::int64_t, float>;
+    const auto last = [](bool is_written) { return is_written ? values{{1, 1}, {3, 6}} : values{{1, 1}}; };
+    CHECK(scalars_in(directory / name, "loss") == last(at_end != false));
+    CHECK(scalars_in(directory / name, "sum") == last(at_end != false));
+    CHECK(scalars_in(directory / name, "computed") == last(at_end == true));
+  };
+  train("default", std::nullopt);
+  train("on", true);
+  train("off", false);
+}
+
+TEST_CASE("the close does not write the values of a step that a rollback has undone", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  const auto at_end = GENERATE(std::optional<bool>(), std::optional(true));
+  const auto stop_in = GENERATE(2, 3);  // the last run, or the one that is rolled back
+  const sw::test::log_capture log;
   adding_model model;
   auto session = sw::monitored_training_session(
-      model, {.save_summaries_steps = 100, .save_summaries_at_end = true, .summary_dir = directory.path()},
-      sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss), sw::summary::scalar("sum", &adding_model::sum)));
+      model,
+      {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 100, .save_summaries_steps = 100, .save_summaries_at_end = at_end},
+      sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss)), sw::every_n_steps(1, [&](auto& context) {
+        if (context.global_step() != stop_in) { return; }
+        context.request_stop("enough");
+        if (stop_in == 3) { context.request_rollback({.why = "a test"}); }
+      }));
   session.run_all(std::vector<std::int64_t>{1, 2, 3});
   session.close();
-  CHECK(scalars_in(directory.path(), "loss") == std::map<std::int64_t, float>{{1, 1}, {3, 6}});
-  CHECK(scalars_in(directory.path(), "sum") == std::map<std::int64_t, float>{{1, 1}, {3, 6}});
+  CHECK(session.global_step() == (stop_in == 3 ? 0 : 2));
+  using values = std::map<std::int64_t, float>;
+  CHECK(scalars_in(directory.path(), "loss") == (stop_in == 3 ? values{{1, 1}} : values{{1, 1}, {2, 3}}));
 }
 
 TEST_CASE("at_end is an error if the result of a step cannot be copied", "[hooks][summary_saver]") {
@@ -266,7 +321,7 @@ TEST_CASE("HOOK-SUM-8 the first run always writes, wherever it starts, and a fai
   session.close();
   steps seen;
   for (const auto& [step, value] : scalars_in(directory / "events", "loss")) { seen.push_back(step); }
-  CHECK(seen == steps{start + 1, start + 11});
+  CHECK(seen == steps{start + 1, start + 11, start + 12});  // the last one by the close
   CHECK(notes_in(directory / "events", session_status::start) == std::vector<note>{{start + 1, ""}});
 }
 

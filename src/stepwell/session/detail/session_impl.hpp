@@ -50,9 +50,10 @@ public:
   auto prepare(run_context<Raw>& context, const Caller& caller) {
     if (failure_) [[unlikely]] { forget_failure(); }
     state_.to_within_step(detail::session_phase::stepping);
-    is_before_step_ = true;
+    constexpr bool marks = hook_set<Raw, Held...>::template has_any<detail::before_run_point>();
+    if constexpr (marks) { is_before_step_ = true; }
     auto request = run_request(caller, hooks_.template before_run<typename Caller::hook_choice, Traced>(context));
-    is_before_step_ = false;
+    if constexpr (marks) { is_before_step_ = false; }
     return request;
   }
   /// Calls `after_run` of the hooks, and ends the run. @see contract RUN-10
