@@ -79,29 +79,43 @@ public:
   store_client(simulated_network& network, simulated_node& self) : network_(network), self_(self) {}
 
   void set(const std::string& key, const std::string& value) override {
+    write([key, value](simulated_node& server) { server.store[key] = value; });
+  }
+  [[nodiscard]] std::optional<std::string> get(const std::string& key) override {
+    network_.deliver();
+    auto* const server = server_now();
+    if (!answers(*server)) { give_up(); }
+    return value_in(*server, key);
+  }
+  std::optional<std::string> compare_set(const std::string& key, const std::optional<std::string>& expected,
+                                         const std::string& desired) override {
+    const auto* const server = write([key, expected, desired](simulated_node& at) {
+      if (value_in(at, key) == expected) { at.store[key] = desired; }
+    });
+    return value_in(*server, key);
+  }
+
+private:
+  static std::optional<std::string> value_in(const simulated_node& server, const std::string& key) {
+    const auto found = server.store.find(key);
+    return found == server.store.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// Sends `change` to the server. Returns the server.
+  const simulated_node* write(std::function<void(simulated_node&)> change) {
     network_.deliver();
     auto* const server = server_now();
     if (!answers(*server)) {
       // The message is on its way, and may arrive after the client has given up.
       if (network_.world_.happens(0.5)) {
-        network_.world_.after(std::chrono::milliseconds(network_.world_.random(250)), [server, key, value] {
-          if (server->is_available()) { server->store[key] = value; }
+        network_.world_.after(std::chrono::milliseconds(network_.world_.random(250)), [server, change = std::move(change)] {
+          if (server->is_available()) { change(*server); }
         });
       }
       give_up();
     }
-    server->store[key] = value;
+    change(*server);
+    return server;
   }
-
-  [[nodiscard]] std::optional<std::string> get(const std::string& key) override {
-    network_.deliver();
-    auto* const server = server_now();
-    if (!answers(*server)) { give_up(); }
-    const auto found = server->store.find(key);
-    return found == server->store.end() ? std::nullopt : std::optional(found->second);
-  }
-
-private:
   simulated_node* server_now() {
     if (server_ == nullptr) { server_ = self_.rank == 0 ? &self_ : network_.newest(0); }
     if (server_ == nullptr) { give_up(); }

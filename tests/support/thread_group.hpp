@@ -176,6 +176,15 @@ private:
       const auto found = job_.values_.find(key);
       return found == job_.values_.end() ? std::nullopt : std::optional(found->second);
     }
+    std::optional<std::string> compare_set(const std::string& key, const std::optional<std::string>& expected,
+                                           const std::string& desired) override {
+      const std::lock_guard lock(job_.mutex_);
+      const auto found = job_.values_.find(key);
+      const auto current = found == job_.values_.end() ? std::nullopt : std::optional(found->second);
+      if (current != expected) { return current; }
+      job_.values_[key] = desired;
+      return desired;
+    }
 
   private:
     thread_job& job_;

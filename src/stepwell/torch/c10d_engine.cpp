@@ -33,21 +33,23 @@
 
 // Keys in the store besides those of `agree_on_formation`:
 //   process/RANK      the identity of the newest process of this rank; each connection sets it first
-//   failed/NAME       set if a process could not connect to the others of this formation
-//   gloo/NAME/...     the addresses of the processes
-//   nccl/NAME/...     those for sums on GPUs, if this library is built with NCCL; they are not removed
+//   nccl/NAME/...     the addresses for sums on GPUs, if this library is built with NCCL; they are not removed
+// Values of a formation:
+//   failed            set if a process could not connect to the others
+//   gloo/...          the addresses of the processes
 
 namespace stepwell::libtorch::detail {
 
 namespace {
 
 std::string process_key(int rank) { return c10::str("process/", rank); }
-std::string failed_key(const std::string& formation) { return "failed/" + formation; }
+constexpr const char* failed_key = "failed";
 
 /// The addresses of a formation, for Gloo. A wait for an address ends as soon as its process cannot provide it any more.
 class address_store final : public c10d::Store {
 public:
-  address_store(tcp_store& store, const agreed_formation& agreed, const formation& how) : store_(&store), agreed_(agreed), how_(how) {}
+  address_store(tcp_store& store, const agreed_formation& agreed, const formation& how)
+      : store_(&store), values_of_formation_(store, agreed.name), agreed_(agreed), how_(how) {}
 
   /// Forbids further calls: they would refer to the arguments of the constructor.
   void close() { store_ = nullptr; }
@@ -57,8 +59,8 @@ public:
   [[nodiscard]] const std::vector<group_member>& members() const { return agreed_.members; }
 
   void set(const std::string& key, const std::vector<std::uint8_t>& value) override {
-    open().set(full(key), std::string(value.begin(), value.end()));
-    values_[key].assign(value.begin(), value.end());
+    auto& own = values_[key].assign(value.begin(), value.end());
+    if (!open().set(full(key), own)) { throw_superseded(); }
   }
   std::vector<std::uint8_t> get(const std::string& key) override {
     const auto& value = awaited(key, how_.until);
@@ -89,11 +91,12 @@ private:
   [[noreturn]] static void unexpected(const char* what, const std::string& key) {
     throw internal_error(c10::str("Gloo calls ", what, "(", key, ") of the store; this version of LibTorch is not supported"));
   }
-  [[nodiscard]] tcp_store& open() const {
+  [[noreturn]] static void throw_superseded() { throw unavailable_error("the group is formed anew"); }
+  [[nodiscard]] formation_values& open() {
     if (store_ == nullptr) { unexpected("a function", ""); }
-    return *store_;
+    return values_of_formation_;
   }
-  [[nodiscard]] std::string full(const std::string& key) const { return c10::str("gloo/", agreed_.name, "/", key); }
+  [[nodiscard]] static std::string full(const std::string& key) { return "gloo/" + key; }
 
   const std::string& awaited(const std::string& key, clock::time_point until) {
     stepwell::detail::formation_wait wait(how_);
@@ -110,12 +113,11 @@ private:
   }
 
   /// @errors `unavailable_error` if this formation cannot succeed.
-  void check_members() const {
-    if (open().get(failed_key(agreed_.name))) {
-      throw unavailable_error("another process of the group could not connect to all processes");
-    }
+  void check_members() {
+    if (open().get(failed_key)) { throw unavailable_error("another process of the group could not connect to all processes"); }
+    if (!open().is_newest()) { throw_superseded(); }
     for (const auto& member : agreed_.members) {
-      const auto newest = open().get(process_key(member.rank));
+      const auto newest = store_->get(process_key(member.rank));
       if (newest && *newest != member.identity) {
         throw unavailable_error(c10::str("rank ", member.rank, " of the group was replaced by the process ", *newest));
       }
@@ -123,6 +125,7 @@ private:
   }
 
   tcp_store* store_;
+  formation_values values_of_formation_;
   agreed_formation agreed_;
   const formation& how_;
   std::map<std::string, std::string> values_;
@@ -280,9 +283,7 @@ public:
     for (;;) {
       const auto agreed = agree_on_formation(store_, self_, attempt);
       try {
-        auto made = connected(agreed, attempt);
-        forget_earlier_formation();
-        return {std::move(made), agreed.generation, agreed.ended};
+        return {connected(agreed, attempt), agreed.generation, agreed.ended};
       } catch (const unavailable_error& failed) {
         log_info(c10::str("generation ", agreed.generation, " of the group has failed before its first operation: ", failed.what()));
         report_failure(agreed);
@@ -355,13 +356,7 @@ private:
 
   void report_failure(const agreed_formation& agreed) {
     try {
-      store_.set(failed_key(agreed.name), self_.identity);
-    } catch (const unavailable_error&) { return; }  // the next connection finds an empty store
-  }
-
-  void forget_earlier_formation() {
-    try {
-      store_.end_formation();
+      formation_values(store_, agreed.name).set(failed_key, self_.identity);
     } catch (const unavailable_error&) { return; }  // the next connection finds an empty store
   }
 

@@ -143,7 +143,6 @@ void tcp_store::set(const std::string& key, const std::string& value) {
     store.set(key_prefix + key, bytes_of(value));
     return std::nullopt;
   });
-  keys_.insert(key);
 }
 
 std::optional<std::string> tcp_store::get(const std::string& key) {
@@ -156,14 +155,15 @@ std::optional<std::string> tcp_store::get(const std::string& key) {
   });
 }
 
-void tcp_store::end_formation() {
-  for (const auto& key : keys_) { earlier_keys_.erase(key); }
-  for (const auto& key : std::exchange(earlier_keys_, std::exchange(keys_, {}))) {
-    call("remove a key from", [key](c10d::TCPStore& store) -> std::optional<std::string> {
-      store.deleteKey(key_prefix + key);
-      return std::nullopt;
-    });
-  }
+std::optional<std::string> tcp_store::compare_set(const std::string& key, const std::optional<std::string>& expected,
+                                                  const std::string& desired) {
+  return call("write to", [key, expected, desired](c10d::TCPStore& store) -> std::optional<std::string> {
+    const auto bytes = store.compareSet(key_prefix + key, bytes_of(expected.value_or("")), bytes_of(desired));
+    std::string value(bytes.begin(), bytes.end());
+    // A store without the key returns the expected value, although it did not set the key.
+    if (value.empty() || (value == expected && value != desired)) { return std::nullopt; }
+    return value;
+  });
 }
 
 c10::intrusive_ptr<c10d::Store> tcp_store::new_client() const { return connected(host_, port_, false, limit_); }

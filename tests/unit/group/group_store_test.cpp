@@ -5,6 +5,10 @@
 #include <stepwell/group/detail/group_store.hpp>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -41,7 +45,85 @@ sw::agreed_formation agree(group_rig& rig, simulated_node& self, const demands& 
   return made;
 }
 
+/// A store that calls a function before its next `compare_set`, as if the process was stopped there for a while.
+class interrupted_store final : public sw::group_store {
+public:
+  void set(const std::string& key, const std::string& value) override { values[key] = value; }
+  [[nodiscard]] std::optional<std::string> get(const std::string& key) override {
+    const auto found = values.find(key);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  }
+  std::optional<std::string> compare_set(const std::string& key, const std::optional<std::string>& expected,
+                                         const std::string& desired) override {
+    if (const auto act = std::exchange(meanwhile, nullptr)) { act(); }
+    if (get(key) == expected) { values[key] = desired; }
+    return get(key);
+  }
+
+  std::map<std::string, std::string> values;
+  std::function<void()> meanwhile = nullptr;
+};
+
 }  // namespace
+
+TEST_CASE("a formation that is not the newest one sets no value, and reads those of no other one", "[group][group_store]") {
+  interrupted_store store;
+  sw::formation_values earlier(store, "1 chief");
+  store.set("round", "1 chief");
+  CHECK(earlier.set("join/1", "a\nb"));
+  CHECK(earlier.get("join/1") == "a\nb");
+  CHECK(earlier.set("join/1", "c"));  // by a replacement of that process
+  store.set("round", "2 chief");
+  CHECK_FALSE(earlier.is_newest());
+  CHECK_FALSE(earlier.set("join/1", "d"));
+  CHECK(earlier.get("join/1") == "c");
+  sw::formation_values newest(store, "2 chief");
+  CHECK(newest.get("join/1") == std::nullopt);
+  CHECK(newest.set("join/1", "e"));
+  CHECK(newest.get("join/1") == "e");
+  CHECK(earlier.get("join/1") == std::nullopt);
+}
+
+TEST_CASE("a process that is stopped while it sets a value replaces no value of a newer formation", "[group][group_store]") {
+  interrupted_store store;
+  store.set("round", "1 chief");
+  sw::formation_values former(store, "1 chief");
+  sw::formation_values newest(store, "2 chief");
+  if (GENERATE(false, true)) { CHECK(former.set("join/1", "first")); }
+  SECTION("which is there when it continues") {
+    store.meanwhile = [&] {
+      store.set("round", "2 chief");
+      CHECK(newest.set("join/1", "new"));
+    };
+    CHECK_FALSE(former.set("join/1", "late"));
+  }
+  SECTION("which comes later") {
+    store.meanwhile = [&] { store.set("round", "2 chief"); };
+    CHECK(former.set("join/1", "late"));
+    CHECK(newest.get("join/1") == std::nullopt);
+    CHECK(newest.set("join/1", "new"));
+  }
+  SECTION("which is being set when the late value arrives") {
+    store.set("round", "2 chief");
+    store.meanwhile = [&] { store.set("join/1", "1 chief\nlate"); };
+    CHECK(newest.set("join/1", "new"));
+  }
+  CHECK(newest.get("join/1") == "new");
+}
+
+TEST_CASE("the store does not grow with the number of formations", "[group][group_store]") {
+  group_rig rig(3);
+  std::vector<std::size_t> sizes;
+  rig.start_all([&](simulated_node& self) {
+    for (std::int64_t generation = 0; generation < 20; ++generation) {
+      CHECK(agree(rig, self, {.last_generation = generation}).generation == generation + 1);
+      if (self.rank == 0) { sizes.push_back(self.store.size()); }
+    }
+  });
+  rig.run_well();
+  REQUIRE(sizes.size() == 20);
+  CHECK(sizes.back() == sizes.front());
+}
 
 TEST_CASE("all processes agree on the members, the name and the generation of a formation", "[group][group_store]") {
   group_rig rig(3);
@@ -265,16 +347,17 @@ TEST_CASE("values of another program in the store are an error", "[group][group_
     rig.start(1, [&](simulated_node& self) {
       const auto store = rig.network.connect_store(self);
       rig.world.sleep_for(1s);
-      store->set("join/" + store->get("round").value() + "/1", "GET / HTTP/1.1");
+      store->set("join/1", store->get("round").value() + "\nGET / HTTP/1.1");
     });
     rig.run();
     CHECK(group_rig::failed_with<sw::data_loss_error>(chief));
   }
   SECTION("in place of a formation") {
+    const std::string value = GENERATE("1 x\nx", "x");
     rig.start(0, [&](simulated_node& self) {
       const auto store = rig.network.connect_store(self);
       store->set("round", "1 x");
-      store->set("formed/1 x", "x");
+      store->set("formed", value);
       rig.world.sleep_for(1s);
     });
     const auto& worker = rig.start(1, [&](simulated_node& self) { agree(rig, self); });

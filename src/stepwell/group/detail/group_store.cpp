@@ -15,21 +15,28 @@
 #include <system_error>
 #include <utility>
 
-// The keys of a formation. The chief names each formation after its own identity and a number, so that keys of another chief, or of an
-// earlier formation, are never taken for keys of this one.
-//   round             the name of the newest formation
-//   join/NAME/RANK    "GENERATION IDENTITY": a process that takes part, and its last generation
-//   formed/NAME       "GENERATION", and a line "RANK IDENTITY" for each member
-//   ended/RANK        "CAUSE" if this rank has ended the training; empty if this rank takes part again
+// The keys. The chief names each formation after its own identity and a number. The name is the first line of the values of a formation, so that
+// values of another chief, or of an earlier formation, are never taken for values of this one.
+//   round         the name of the newest formation
+//   ended/RANK    "CAUSE" if this rank has ended the training; empty if this rank takes part again
+// Values of a formation:
+//   join/RANK     "GENERATION IDENTITY": a process that takes part, and its last generation
+//   formed        "GENERATION", and a line "RANK IDENTITY" for each member
 
 namespace stepwell {
 
 namespace {
 
 constexpr const char* round_key = "round";
-std::string join_key(const std::string& name, int rank) { return fmt::format("join/{}/{}", name, rank); }
-std::string formed_key(const std::string& name) { return "formed/" + name; }
+constexpr const char* formed_key = "formed";
+std::string join_key(int rank) { return fmt::format("join/{}", rank); }
 std::string ended_key(int rank) { return fmt::format("ended/{}", rank); }
+
+[[noreturn]] void throw_foreign() {
+  throw data_loss_error(
+      "the store of the group has a value that no process of the group has written; does another program use the "
+      "address of rank 0?");
+}
 
 struct numbered_text {
   std::int64_t number = 0;
@@ -40,11 +47,7 @@ struct numbered_text {
 numbered_text parsed(std::string_view line) {
   numbered_text made;
   const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), made.number);
-  if (failure != std::errc() || made.number < 0) {
-    throw data_loss_error(
-        "the store of the group has a value that no process of the group has written; does another program use the "
-        "address of rank 0?");
-  }
+  if (failure != std::errc() || made.number < 0) { throw_foreign(); }
   line.remove_prefix(static_cast<std::size_t>(end - line.data()));
   if (line.starts_with(' ')) { line.remove_prefix(1); }
   made.text = line;
@@ -82,11 +85,12 @@ public:
   /// not awaited. The rest of the group then finishes the training, with any number of processes.
   agreed_formation gather() {
     const auto name = begin_round();
+    formation_values values(store_, name);
     const auto since = how_.time.now();
     std::map<int, numbered_text> joined{{0, {how_.last_generation, self_.identity}}};
     for (;;) {
       for (int rank = 1; rank < self_.size; ++rank) {
-        if (auto value = store_.get(join_key(name, rank))) { joined[rank] = parsed(*value); }  // read again: it may have been replaced
+        if (auto value = values.get(join_key(rank))) { joined[rank] = parsed(*value); }  // read again: it may have been replaced
       }
       const auto count = static_cast<int>(joined.size());
       const auto ended = ended_processes(joined);
@@ -96,7 +100,8 @@ public:
       const bool is_complete = count + static_cast<int>(ended.size()) == self_.size;
       check();
       if (is_complete || may_shrink) {
-        auto agreed = finish_round(name, joined);
+        auto agreed = formation_of(name, joined);
+        values.set(formed_key, written(agreed));  // if there is a newer formation, the engine cannot connect the processes of this one
         if (!ended.empty()) { agreed.ended = ended.front(); }
         return agreed;
       }
@@ -132,13 +137,12 @@ private:
     return name;
   }
 
-  agreed_formation finish_round(const std::string& name, const std::map<int, numbered_text>& joined) {
+  static agreed_formation formation_of(const std::string& name, const std::map<int, numbered_text>& joined) {
     agreed_formation made{.generation = 1, .name = name, .members = {}, .place = 0};
     for (const auto& [rank, process] : joined) {
       made.generation = std::max(made.generation, process.number + 1);
       made.members.push_back({rank, process.text});
     }
-    store_.set(formed_key(name), written(made));
     return made;
   }
 
@@ -165,12 +169,11 @@ private:
   std::optional<agreed_formation> take_part(std::string& joined) {
     const auto name = store_.get(round_key);
     if (!name) { return std::nullopt; }
-    const auto formed = store_.get(formed_key(*name));
-    if (formed) { return place_in(read_formation(*name, *formed)); }
+    formation_values values(store_, *name);
+    if (const auto formed = values.get(formed_key)) { return place_in(read_formation(*name, *formed)); }
     if (joined == *name) { return std::nullopt; }
     if (store_.get(ended_key(self_.rank)).value_or("") != "") { store_.set(ended_key(self_.rank), ""); }
-    store_.set(join_key(*name, self_.rank), fmt::format("{} {}", how_.last_generation, self_.identity));
-    joined = *name;
+    if (values.set(join_key(self_.rank), fmt::format("{} {}", how_.last_generation, self_.identity))) { joined = *name; }
     return std::nullopt;
   }
 
@@ -195,6 +198,29 @@ private:
 };
 
 }  // namespace
+
+bool formation_values::set(const std::string& key, std::string_view value) {
+  const auto made = fmt::format("{}\n{}", name_, value);
+  auto current = store_.get(key);
+  // If this process is stopped between the next two lines, a newer formation may set the key. The value is then not `current` any more.
+  while (is_newest()) {
+    auto now = store_.compare_set(key, current, made);
+    if (now == made) { return true; }
+    current = std::move(now);
+  }
+  return false;
+}
+
+std::optional<std::string> formation_values::get(const std::string& key) const {
+  const auto value = store_.get(key);
+  if (!value) { return std::nullopt; }
+  const auto end = value->find('\n');
+  if (end == std::string::npos) { throw_foreign(); }
+  if (std::string_view(*value).substr(0, end) != name_) { return std::nullopt; }
+  return value->substr(end + 1);
+}
+
+bool formation_values::is_newest() const { return store_.get(round_key) == name_; }
 
 agreed_formation agree_on_formation(group_store& store, const store_identity& self, const formation& how) {
   forming_process forming(store, self, how);

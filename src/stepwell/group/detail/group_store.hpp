@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stepwell {
@@ -31,6 +32,32 @@ public:
   /// Returns the value of `key`, or nullopt if the key was not set. Does not wait for the key.
   /// @errors Those of `set`.
   [[nodiscard]] virtual std::optional<std::string> get(const std::string& key) = 0;
+  /// Sets `key` to `desired` if its value is `expected`; nullopt stands for a key that was not set. Returns the value afterwards.
+  /// @errors Those of `set`.
+  virtual std::optional<std::string> compare_set(const std::string& key, const std::optional<std::string>& expected,
+                                                 const std::string& desired) = 0;
+};
+
+/// The values of one formation. All formations use the same keys, so that the store does not grow. A late value of an earlier formation, for
+/// example of a process that was stopped for a while, never replaces a value of a newer one.
+/// @see docs/design/group-protocol.md
+class formation_values {
+public:
+  formation_values(group_store& store, std::string name) : store_(store), name_(std::move(name)) {}
+
+  /// Sets `key` to `value`. Returns false, and sets nothing, if a newer formation has begun.
+  /// @errors Those of `group_store::set`.
+  bool set(const std::string& key, std::string_view value);
+  /// Returns the value of `key`, or nullopt if this formation has not set it.
+  /// @errors Those of `group_store::set`; `data_loss_error` for a value that no process of a group has written.
+  [[nodiscard]] std::optional<std::string> get(const std::string& key) const;
+  /// Returns true if no newer formation has begun.
+  /// @errors Those of `group_store::set`.
+  [[nodiscard]] bool is_newest() const;
+
+private:
+  group_store& store_;
+  std::string name_;
 };
 
 /// One process in a formation. A process that replaces another one of the same rank has another identity.
@@ -42,7 +69,7 @@ struct group_member {
 /// The processes of a new collective, as all of them agreed.
 struct agreed_formation {
   std::int64_t generation;
-  std::string name;                         ///< Unique among all formations. Use it as a prefix for the keys of the engine.
+  std::string name;                         ///< Unique among all formations. Use it for the `formation_values` of the engine.
   std::vector<group_member> members;        ///< In ascending order of rank.
   int place;                                ///< Position of this process in `members`.
   std::optional<ended_process> ended = {};  ///< See `formed_collective::ended`.

@@ -12,7 +12,6 @@
 #include <exception>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -37,8 +36,8 @@ public:
   void serve();
   void set(const std::string& key, const std::string& value) override;
   [[nodiscard]] std::optional<std::string> get(const std::string& key) override;
-  /// Ends a formation: removes those keys of this process that it has set before the last call of `end_formation`, and not since then.
-  void end_formation();
+  std::optional<std::string> compare_set(const std::string& key, const std::optional<std::string>& expected,
+                                         const std::string& desired) override;
 
   /// Returns the address of this process on the network that leads to rank 0.
   /// @errors `unavailable_error` before the first call that has reached the store.
@@ -58,9 +57,7 @@ private:
   c10::intrusive_ptr<c10d::TCPStore> server_;
   c10::intrusive_ptr<c10d::TCPStore> client_;  // null before a connection and after a failure
   std::string own_address_;
-  std::string logged_;                  // the last failure that was logged
-  std::set<std::string> keys_;          // set since the last `end_formation`
-  std::set<std::string> earlier_keys_;  // set before it
+  std::string logged_;  // the last failure that was logged
 };
 
 }  // namespace stepwell::libtorch::detail
