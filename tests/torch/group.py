@@ -303,7 +303,7 @@ def storm():
 
 
 def formations():
-    # The server of LibTorch 1.13's TCPStore keeps an entry for each key that was ever set: in rank 0, about 0.9 KB for each formation of two.
+    # The server of LibTorch 1.13's TCPStore keeps an entry for each key that was ever set; all formations use the same keys.
     # LibTorch 2 records its last 2,000 operations, about 1 KB each, in a ring buffer. Without it, memory does not grow.
     run = job("formations", 2, "form", os.environ.get("TEST_FORMATIONS", "1000"), TORCH_FR_BUFFER_SIZE=0, TORCH_NCCL_TRACE_BUFFER_SIZE=0)
     codes = run.codes(400)
