@@ -62,8 +62,11 @@ group::~group() = default;
 
 // ---- operations
 
-void group::check_formed(std::string_view what) const {
-  if (collective_) { return; }
+[[gnu::always_inline]] inline void group::check_formed(std::string_view what) const {
+  if (!collective_) [[unlikely]] { throw_unformed(what); }
+}
+
+void group::throw_unformed(std::string_view what) {
   throw failed_precondition_error(
       fmt::format("cannot {}: the group is not formed; a session forms it (training_options::group), and its steps use it", what));
 }
@@ -76,18 +79,23 @@ void group::check_usable(std::string_view what) const {
 
 /// Calls `operation` of the collective. A failure ends the collective.
 template<class Operation>
-void group::guarded(std::string_view what, Operation operation) {
+[[gnu::always_inline]] inline void group::guarded(std::string_view what, Operation operation) {
   try {
     operation(*collective_);
   } catch (...) {
-    const auto why = detail::text_of(std::current_exception());
-    log_info(fmt::format("could not {} in generation {} of the group: {}", what, generation(), why));
-    abandon(why);
+    end_after_failure(what);
     throw;
   }
 }
 
-void group::add(dtype type, std::span<std::byte> elements) {
+/// Ends the collective because of the exception that is being handled.
+void group::end_after_failure(std::string_view what) {
+  const auto why = detail::text_of(std::current_exception());
+  log_info(fmt::format("could not {} in generation {} of the group: {}", what, generation(), why));
+  abandon(why);
+}
+
+[[gnu::always_inline]] inline void group::add(dtype type, std::span<std::byte> elements) {
   guarded("sum", [&](collective& all) { all.sum(type, elements); });
 }
 
@@ -172,15 +180,15 @@ void group::share(std::vector<std::byte>& bytes) {
 
 /// A process that has ended the training adds a NaN to the first element. Only if the sum is NaN there, one more sum is needed to see whether
 /// a process has ended, or the model has a NaN. An integer has an additional element instead.
-void group::sum_with_vote(dtype type, std::span<std::byte> elements) {
-  if (const payload mine{type, elements.size()}; has_ended_ || payload_ != mine) { check_first_sum(mine); }
+[[gnu::always_inline]] inline void group::sum_with_vote(dtype type, std::span<std::byte> elements) {
+  if (const payload mine{type, elements.size()}; has_ended_ || payload_ != mine) [[unlikely]] { check_first_sum(mine); }
   if (infinity_of(type) == 0 || elements.empty()) { return sum_with_lane(type, elements); }
   add(type, elements);
-  if (starts_with_nan(type, elements)) { discard_step_if_ended(values_of_all(0)); }
+  if (starts_with_nan(type, elements)) [[unlikely]] { discard_step_if_ended(values_of_all(0)); }
 }
 
 /// Checks the first sum of a step whose payload is new, and that this process has not ended the training.
-void group::check_first_sum(const payload& mine) {
+void group::check_first_sum(payload mine) {
   if (has_ended_) { throw out_of_range_error("the training of the group has ended"); }
   if (infinity_of(mine.type) == 0 && mine.type != dtype::int64) {
     throw invalid_argument_error(

@@ -179,12 +179,14 @@ private:
   };
 
   void check_formed(std::string_view what) const;
+  [[noreturn, gnu::cold]] static void throw_unformed(std::string_view what);
   void check_usable(std::string_view what) const;
   template<class Operation>
   void guarded(std::string_view what, Operation operation);
+  [[gnu::cold, gnu::noinline]] void end_after_failure(std::string_view what);
   void add(dtype type, std::span<std::byte> elements);
   void sum_with_vote(dtype type, std::span<std::byte> elements);
-  void check_first_sum(const payload& mine);
+  [[gnu::noinline]] void check_first_sum(payload mine);
   void sum_with_lane(dtype type, std::span<std::byte> elements);
   void compare_payloads(const payload& mine);
   [[nodiscard]] std::vector<std::byte> bytes_of_all(const variable_list& variables);
