@@ -13,6 +13,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 namespace stepwell {
 namespace {
@@ -330,9 +331,13 @@ progress_printer::~progress_printer() = default;
 
 void progress_printer::start(const session_requests& session, std::int64_t step) {
   clock_ = session.time();
-  started_ = clock_->now();
   state_.session = session.name();
-  state_.first_step = state_.step = step;
+  if (!std::exchange(has_started_, true)) {
+    started_ = clock_->now();
+    state_.first_step = step;
+  }
+  state_.first_step = std::min(state_.first_step, step);
+  state_.step = step;
   state_.last_step = options_.last_step;
   state_.last_epoch = options_.last_epoch;
   state_.batch_size = options_.batch_size;

@@ -7,6 +7,7 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/data/source.hpp"
+#include "stepwell/hooks/detail/kept_numbers.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/protocol/detail/evaluated_value.hpp"
 #include "stepwell/protocol/fetch.hpp"
@@ -65,7 +66,7 @@ struct progress_value {
 /// The data of a progress line.
 struct progress_state {
   std::string session = {};     ///< The name of the session; may be empty.
-  std::int64_t first_step = 0;  ///< The step at which the session was created, or created again by a recovery.
+  std::int64_t first_step = 0;  ///< The step at which the session began. A recovery to an earlier step makes it that step.
   std::int64_t step = 0;
   std::int64_t last_step = 0;                                   ///< 0: unknown.
   std::optional<data::epoch_position> epoch = std::nullopt;     ///< Empty: the source has no epochs.
@@ -73,7 +74,7 @@ struct progress_state {
   std::vector<progress_value> values = {};                      ///< The watched values, for example the loss.
   double steps_per_second = 0;                                  ///< Recent rate; 0: not known yet.
   std::int64_t batch_size = 0;                                  ///< Samples in each step; 0: unknown.
-  std::chrono::duration<double> elapsed = {};                   ///< Time since the session was created (also by a recovery).
+  std::chrono::duration<double> elapsed = {};                   ///< Time since the session began.
   std::vector<std::pair<std::string, std::string>> notes = {};  ///< Names and texts of `session_requests::show`.
   bool has_ended = false;                                       ///< True: the final line, which has no remaining time.
 };
@@ -104,6 +105,9 @@ public:
   progress_printer& operator=(progress_printer&&) = delete;
   ~progress_printer();
 
+  /// Begins the display of a session: steps and time count from the next call of `start`.
+  void begin() noexcept { has_started_ = false; }
+  /// Call this function after each creation of the session.
   void start(const session_requests& session, std::int64_t step);
   /// Returns the names of the values.
   [[nodiscard]] std::vector<std::string> names() const;
@@ -140,6 +144,7 @@ private:
   progress_style style_;
   progress_state state_;
   std::shared_ptr<clock> clock_;
+  bool has_started_ = false;
   clock::time_point started_;
   second_or_step_timer timer_;
   bool is_written_ = false;                   // true if the newest state was displayed
@@ -190,9 +195,12 @@ std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
 /// standard error is not a terminal (for example a file or a pipe), the hook writes plain lines. In a loop over epochs, the hook prints a
 /// plain line for each epoch, before the first step of the next epoch. The line includes the result of an evaluation that was made after
 /// the epoch.
-/// @cost Two relaxed loads for each run. In a loop over epochs, also one call of `is_last_of_epoch` of the source.
+/// @cost Two relaxed loads for each run, and a copy of each value that is a number in the result or in the model, for the final line. In a
+/// loop over epochs, also one call of `is_last_of_epoch` of the source.
 template<class... Watched>
 class progress_hook {
+  using numbers_type = detail::kept_numbers<Watched...>;
+
 public:
   static constexpr auto phase = hook_phase::observe;
 
@@ -203,20 +211,34 @@ public:
     requires(!std::is_same_v<First, progress_options> && std::is_same_v<fetch_pack<First, Others...>, fetch_pack<Watched...>>)
   explicit progress_hook(First first, Others... others) : progress_hook(progress_options{}, std::move(first), std::move(others)...) {}
 
+  void begin() { printer_.begin(); }
   void after_create_session(auto& session, auto& /*threads*/) {
     printer_.start(session, session.global_step());
+    kept_step_.reset();
     publisher_.start(session.watched(), printer_.names());
   }
   auto before_run(auto& context) {
     if (printer_.has_epoch_line()) [[unlikely]] { printer_.write_epoch(context, known_values(context)); }
-    is_due_ = printer_.is_due(context.global_step() + 1, context.epoch());
+    const auto step = context.global_step() + 1;
+    is_due_ = printer_.is_due(step, context.epoch()) || context.last_step() == step;
     return is_due_ || publisher_.is_wanted() ? std::optional(watched_) : std::nullopt;
   }
   void after_run(auto& context, const auto& values) {
     if (values.has_value()) [[unlikely]] { show(context, values, std::index_sequence_for<Watched...>{}); }
+    if constexpr (!numbers_type::is_empty) {
+      if (is_due_) { return; }
+      std::apply([&](const Watched&... watched) { numbers_.keep(values, watched...); }, watched_.projections);
+      kept_step_ = context.global_step();
+    }
   }
   void on_error(auto& /*context*/, const std::exception_ptr& /*failure*/) { printer_.interrupt(); }
-  void end(auto& session) { printer_.finish(session, session.global_step(), known_values(session)); }
+  void end(auto& session) {
+    auto known = known_values(session);
+    if constexpr (!numbers_type::is_empty) {
+      if (kept_step_ == session.global_step()) { add_kept(known, std::index_sequence_for<Watched...>{}); }
+    }
+    printer_.finish(session, session.global_step(), std::move(known));
+  }
 
   /// Writes `text` and a line feed to standard output (or to `progress_options::output`), above the progress lines.
   void print(std::string_view text) { printer_.print(text); }
@@ -227,6 +249,16 @@ private:
     std::vector<std::optional<double>> all;
     watched_.for_each([&](const auto& watched) { all.push_back(detail::value_at_end(watched, session.raw_session())); });
     return all;
+  }
+  /// Adds the numbers of the last run.
+  template<std::size_t... I>
+  void add_kept(std::vector<std::optional<double>>& known, std::index_sequence<I...> /*all*/) const {
+    const auto add = [](std::optional<double>& to, const auto& number) {
+      if constexpr (!numbers_type::template is_missing<decltype(number)>) {
+        if (!to) { to = detail::as_number(number); }
+      }
+    };
+    (add(known[I], numbers_.template get<I>()), ...);
   }
   template<std::size_t... I>
   void show(auto& context, const auto& values, std::index_sequence<I...>) {
@@ -239,6 +271,8 @@ private:
   fetch_pack<Watched...> watched_;
   value_publisher publisher_;
   bool is_due_ = false;
+  numbers_type numbers_;                   // of the run to `kept_step_`
+  std::optional<std::int64_t> kept_step_;  // empty: no run since the creation, or its values were displayed
 };
 
 template<class First, class... Others>

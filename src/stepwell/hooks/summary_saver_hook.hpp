@@ -9,6 +9,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/variable.hpp"
+#include "stepwell/hooks/detail/kept_numbers.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/hook.hpp"
@@ -257,43 +258,6 @@ private:
   bool needs_start_ = false;  // no value was written in this creation of the session
 };
 
-/// Copies of the values of `Ops` in a run, as far as they are numbers in the result or in the model. The other values are not kept.
-template<class... Ops>
-class kept_numbers {
-  struct not_kept {};
-  template<class Op>
-  struct copy_for : std::type_identity<not_kept> {};
-  template<class Number, class Owner>
-    requires std::is_arithmetic_v<Number>
-  struct copy_for<summary::scalar_op<Number Owner::*>> : std::type_identity<Number> {};
-
-public:
-  /// True if there is nothing to keep.
-  static constexpr bool is_empty = (std::is_same_v<typename copy_for<Ops>::type, not_kept> && ...);
-  /// True for what stands for a value that is not kept.
-  template<class Value>
-  static constexpr bool is_missing = std::is_same_v<std::remove_cvref_t<Value>, not_kept>;
-
-  /// Keeps the numbers of a run. @cost One load and one store for each.
-  void keep(const std::tuple<Ops...>& ops, const auto& values) { keep(ops, values, std::index_sequence_for<Ops...>()); }
-
-  template<std::size_t I>
-  [[nodiscard]] const auto& get() const noexcept {
-    return std::get<I>(copies_);
-  }
-
-private:
-  template<std::size_t... I>
-  void keep(const std::tuple<Ops...>& ops, const auto& values, std::index_sequence<I...> /*all*/) {
-    const auto copy = [&]<class Copy>(Copy& kept, const auto& op) {
-      if constexpr (!is_missing<Copy>) { kept = values.raw().read(values.outcome(), op.projection); }
-    };
-    (copy(std::get<I>(copies_), std::get<I>(ops)), ...);
-  }
-
-  std::tuple<typename copy_for<Ops>::type...> copies_;
-};
-
 }  // namespace detail
 
 /// Writes the values of summary ops: `summary_saver_hook{{.output_dir = "run"}, summary::scalar("loss", &result::loss)}`. Values are
@@ -307,7 +271,7 @@ class summary_saver_hook {
                 "stepwell: summary_saver_hook has nothing to write; give it summary::scalar(\"loss\", "
                 "&result::loss), or another function of summary::");
 
-  using numbers_type = detail::kept_numbers<Ops...>;
+  using numbers_type = detail::kept_numbers<decltype(Ops::projection)...>;
 
 public:
   static constexpr auto phase = hook_phase::observe;
@@ -348,7 +312,7 @@ public:
       kept_step_.reset();
       if (keeps_result_ && !has_written) { keep(context, values); }
     } else if constexpr (!numbers_type::is_empty) {
-      numbers_.keep(ops_, values);
+      std::apply([&](const Ops&... op) { numbers_.keep(values, op.projection...); }, ops_);
       kept_step_ = context.global_step();
     }
   }

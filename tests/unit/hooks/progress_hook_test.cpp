@@ -300,11 +300,61 @@ TEST_CASE("the final line has the values of the last step, the last checkpoint, 
 
 TEST_CASE("the final line has the values that were displayed last, with their step, and members of the model as they are at the close",
           "[hooks][progress]") {
-  const auto out = plain_lines_of(12, sw::tag("loss", &adding_model::result::loss), sw::tag("sum", &adding_model::sum));
+  const auto loss = sw::tag("loss", [](const adding_model::result& result) { return result.loss; });
+  const auto out = plain_lines_of(12, loss, sw::tag("sum", &adding_model::sum));
   CHECK(out ==
         "step 10/40   25%  loss 55  sum 55  1 steps/s  0:10  ETA 0:30\n"
         "step 12/40   30%  loss 55  sum 78  1 steps/s  0:12  loss of step 10\n"
         "finished at step 12: 12 steps in 0:12, loss 55, sum 78, loss of step 10\n");
+}
+
+TEST_CASE("the final line has the numbers of the last step, also if no line was due before it", "[hooks][progress]") {
+  CHECK(plain_lines_of(3, &adding_model::result::loss) ==
+        "step 3/40    7%  loss 6  1 steps/s  0:03\nfinished at step 3: 3 steps in 0:03, loss 6\n");
+  CHECK(plain_lines_of(12, sw::tag("sum", &adding_model::sum), sw::tag("error", &adding_model::result::loss))
+            .ends_with("step 12/40   30%  sum 78  error 78  1 steps/s  0:12\nfinished at step 12: 12 steps in 0:12, sum 78, error 78\n"));
+}
+
+TEST_CASE("a value that is computed is displayed in the step that is known to be the last one", "[hooks][progress]") {
+  std::string out;
+  adding_model model;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  sw::monitored_session session(sw::training_options{.clock = clock}, model, sw::stop_at_step(4),
+                                sw::progress_hook{{.is_terminal = false, .output = [&](auto text) { out += text; }},
+                                                  sw::tag("twice", [](const adding_model::result& result) { return 2 * result.loss; })});
+  for (std::int64_t batch = 1; batch <= 4; ++batch) {
+    clock->advance(1s);
+    session.run(batch);
+  }
+  session.close();
+  CHECK(out == "step 4  twice 20  1 steps/s  0:04\nfinished at step 4 (step 4 is done): 4 steps in 0:04, twice 20\n");
+}
+
+TEST_CASE("steps and time count from the beginning of a session, also after a recovery", "[hooks][progress]") {
+  const sw::test::temporary_directory directory;
+  const sw::test::log_capture log;
+  std::string out;
+  adding_model model;
+  int failures = 0;
+  model.before = [&](std::int64_t batch) {
+    if (batch == 6 && failures++ == 0) { throw sw::unavailable_error("a test"); }
+  };
+  const auto clock = std::make_shared<sw::manual_clock>();
+  auto session = sw::monitored_training_session(
+      model,
+      {.checkpoint_dir = directory.path(),
+       .save_checkpoint_steps = 4,
+       .log_step_count_steps = sw::none,
+       .retry = {.initial_backoff = 0},
+       .clock = clock},
+      sw::progress_hook{{.is_terminal = false, .output = [&](auto text) { out += text; }}, &adding_model::result::loss});
+  for (std::int64_t batch = 1; batch <= 7; ++batch) {
+    clock->advance(1s);
+    session.run(batch);
+  }
+  session.close();
+  CHECK(failures == 2);
+  CHECK_THAT(out, ContainsSubstring("finished at step 6: 6 steps in 0:07, loss 23, "));  // step 5 is repeated with batch 6
 }
 
 TEST_CASE("on a terminal the line is drawn over itself, and text is printed above it", "[hooks][progress]") {

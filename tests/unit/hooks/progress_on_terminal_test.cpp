@@ -85,7 +85,7 @@ TEST_CASE("on a dumb terminal the lines are plain", "[hooks][progress][terminal]
   CHECK(output.find('\x1b') == std::string::npos);
   const auto lines = screen_after(output);
   REQUIRE(lines.size() == 7);
-  CHECK(lines[2] == "[inner]  step 2/4   50%  1 steps/s  0:02");
-  CHECK(lines[3] == "[inner]  finished at step 2: 2 steps in 0:02");
-  CHECK(lines[4] == "[outer]  step 2/4   50%  0.5 steps/s  0:04");
+  CHECK(lines[2] == "[inner]  step 2/4   50%  inner 2  1 steps/s  0:02");
+  CHECK(lines[3] == "[inner]  finished at step 2: 2 steps in 0:02, inner 2");
+  CHECK(lines[4] == "[outer]  step 2/4   50%  outer 2  0.5 steps/s  0:04");
 }
