@@ -18,6 +18,7 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -571,12 +572,14 @@ inline void session_core::run_tensorflow(call_plan& how, const c::buffer* run_op
   if (tf.get_code(status_.get()) != 0) [[unlikely]] { session->fail(status_, "could not run a step of the graph"); }
 }
 
-/// Like `run_tensorflow`, for the first run of `how`, which TensorFlow also prepares.
+/// Like `run_tensorflow`, for the first run of `how`, which TensorFlow also prepares. If `how` has neither outputs nor targets, does nothing,
+/// because TensorFlow rejects such a run. Every run of `how` is then the first one.
 void session_core::prepare_and_run(call_plan& how, const c::buffer* run_options, c::buffer* metadata) {
+  const auto& plan = *how.plan;
+  if (plan.outputs.empty() && plan.targets.empty()) { return; }
   const auto& fed = call.fed();
   std::vector<tensor> kept;
   for (const auto& one : how.feed_order) { kept.push_back(fed[one.index].get()); }
-  const auto& plan = *how.plan;
   session->run(plan.feeds, kept, plan.outputs, how.fetched, plan.targets, "could not run a step of the graph", run_options, metadata);
   how.has_run = true;
 }
@@ -600,11 +603,11 @@ std::vector<tensor> session_core::run_operations(const std::vector<c::output>& o
 std::vector<tensor> session_core::run_apart(const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
                                             const std::vector<named_feed>& feeds, std::string_view tried) const {
   call_plan how;
-  std::vector<c::output> outputs;
+  std::vector<c::output> wanted;
   std::vector<c::output> keys;
   std::vector<c::operation*> operations;
   std::vector<tensor> fed;
-  for (const auto& name : fetches) { outputs.push_back(graph->get_output(name, "fetch")); }
+  for (const auto& name : fetches) { wanted.push_back(graph->get_output(name, "fetch")); }
   for (const auto& name : targets) { operations.push_back(graph->get(split_tensor_name(name).first, "target")); }
   for (const auto& one : feeds) {
     const auto to = graph->get_output(one.key, "feed");
@@ -618,10 +621,17 @@ std::vector<tensor> session_core::run_apart(const std::vector<std::string>& fetc
     }
     check_feed(how.feeds[i], fed[i]);
   }
+  std::vector<c::output> outputs;  // TensorFlow rejects a run that fetches a fed tensor, and a run with nothing to do
+  std::ranges::copy_if(wanted, std::back_inserter(outputs), [&](const c::output& one) { return !contains(keys, one); });
   std::vector<c::tensor*> fetched;
-  session->run(keys, fed, outputs, fetched, operations, tried);
+  if (!outputs.empty() || !operations.empty()) { session->run(keys, fed, outputs, fetched, operations, tried); }
   std::vector<tensor> values;
-  for (auto* const one : fetched) { values.push_back(tensor::take(one, graph->has_references)); }
+  auto next = fetched.begin();
+  for (const auto& one : wanted) {
+    const auto known = std::ranges::find(keys, one);
+    values.push_back(known == keys.end() ? tensor::take(*next++, graph->has_references)
+                                         : fed[static_cast<std::size_t>(known - keys.begin())]);
+  }
   return values;
 }
 

@@ -327,6 +327,21 @@ TEST_CASE("an update that one run fetches is not executed by a later run that fe
   CHECK(session.global_step() == 6);
 }
 
+TEST_CASE("a run returns the values that it feeds, in a graph with and without a global step", "[tensorflow][real]") {
+  const test::log_capture quiet;
+  for (const bool has_step : {false, true}) {
+    tf::graph_builder build;
+    build.add("Placeholder", "x").attr("dtype", sw::dtype::float32).attr("shape", sw::tensor_shape{}).build();
+    if (has_step) { build.variable("global_step", tf::tensor(std::int64_t{0})); }
+    auto graph = std::move(build).finish();
+    auto session = sw::monitored_training_session(graph);
+    const auto [x] = session.run(sw::fetch<float>("x:0"), sw::feed("x:0", 0.5));
+    CHECK(x == 0.5F);
+    CHECK(session.raw_session().run_apart({"x"}, {}, {{"x", tf::tensor(2.0F)}}).front().as<float>() == 2);
+    CHECK(session.raw_session().run_apart({}).empty());
+  }
+}
+
 TEST_CASE("a tensor for which TensorFlow has no memory is an error", "[tensorflow][real]") {
   CHECK_THROWS_AS(tf::tensor(sw::dtype::float32, {std::int64_t{1} << 40, 2}), sw::resource_exhausted_error);
   CHECK_THROWS_AS(tf::tensor(sw::dtype::string, {std::int64_t{1} << 40}), sw::resource_exhausted_error);

@@ -164,6 +164,38 @@ TEST_CASE("a tensor that is fed and fetched has the fed value", "[tensorflow][se
   CHECK(::stub_last_outputs() == 2);
 }
 
+TEST_CASE("a run that fetches only what it feeds does not call TensorFlow, which has nothing to do", "[tensorflow][session]") {
+  ::stub_set_name_of_step("other");  // not found, so the graph has no global step
+  auto meta = test::stub_meta_graph();
+  meta.mutable_collection_def()->erase("variables");
+  stub_graph made(meta);
+  ::stub_set_name_of_step("global_step");
+  auto session = sw::monitored_training_session(made.graph);
+  ::stub_reset();
+  for (int i = 0; i < 2; ++i) {
+    const auto [x] = session.run(sw::fetch<std::vector<float>>("x:0"), sw::feed("x:0", std::vector<float>{3}));
+    CHECK(x == std::vector<float>{3});
+  }
+  CHECK(session.global_step() == 2);
+  const std::vector<tf::named_feed> feeds = {{"x:0", tf::tensor(std::vector<double>{4})}};
+  const auto& raw = session.raw_session();
+  const auto apart = raw.run_apart({"x", "x:0"}, {}, feeds);
+  REQUIRE(apart.size() == 2);
+  CHECK(apart[1].as<std::vector<float>>() == std::vector<float>{4});
+  CHECK(raw.run_apart({}).empty());
+  CHECK(::stub_runs() == 0);
+}
+
+TEST_CASE("a run beside the steps may fetch a tensor that it feeds, too", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  const auto all = session.raw_session().run_apart({"x", "loss", "x:0"}, {}, {{"x:0", tf::tensor(std::vector<float>{3})}});
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].as<float>() == 3);
+  CHECK(all[1].as<float>() == 3.5F);
+  CHECK(all[2].as<float>() == 3);
+}
+
 TEST_CASE("numbers that are fed are converted to the dtype of the placeholder, as in TensorFlow", "[tensorflow][session]") {
   stub_graph made;
   auto session = sw::monitored_training_session(made.graph);

@@ -26,7 +26,7 @@ namespace c = stepwell::tensorflow::detail::c;
 
 namespace {
 
-enum : int { float32 = 1, int32 = 3, int64 = 9, string = 7, boolean = 10, resource = 20 };
+enum : int { float32 = 1, int32 = 3, int64 = 9, string = 7, boolean = 10, bfloat16 = 14, half = 19, resource = 20, float8_e5m2 = 24 };
 
 struct stub_output {
   int type = 0;
@@ -49,6 +49,7 @@ int fail_code = 0;
 std::string fail_message;
 std::string device_of_train_op;
 int type_of_step = int64;
+std::string name_of_step = "global_step";
 bool flushes_denormals = false;  // in the last run
 bool blocks_closing = false;
 bool blocks_runs = false;
@@ -143,7 +144,7 @@ void release(c::graph* one) {
 
 void make_graph(c::graph& graph) {
   const auto scalar = std::vector<std::int64_t>();
-  auto* const step = graph.add({"global_step", "VarHandleOp", "", {}, {}, {{resource, scalar}}, {}});
+  auto* const step = graph.add({name_of_step, "VarHandleOp", "", {}, {}, {{resource, scalar}}, {}});
   auto* const w = graph.add({"w", "VarHandleOp", "", {}, {}, {{resource, scalar}}, {}});
   auto* const x = graph.add({"x", "Placeholder", "", {}, {}, {{float32, {-1}}}, {}});
   auto* const rate = graph.add({"rate", "Placeholder", "", {}, {}, {{float32, scalar}}, {}});
@@ -152,6 +153,10 @@ void make_graph(c::graph& graph) {
   auto* const loss = graph.add({"loss", "MatMul", "", {{read, 0}, {x, 0}}, {}, {{float32, scalar}}, {}});
   graph.add({"count", "Placeholder", "", {}, {}, {{int32, scalar}}, {}});
   graph.add({"flag", "Placeholder", "", {}, {}, {{boolean, scalar}}, {}});
+  graph.add({"half", "Placeholder", "", {}, {}, {{half, scalar}}, {}});
+  graph.add({"halves", "Placeholder", "", {}, {}, {{half, {-1}}}, {}});
+  graph.add({"bfloat16", "Placeholder", "", {}, {}, {{bfloat16, scalar}}, {}});
+  graph.add({"float8", "Placeholder", "", {}, {}, {{float8_e5m2, scalar}}, {}});
   graph.add({"ids", "Cast", "", {{read, 0}}, {}, {{int64, {2}}}, {}});
   graph.add({"huge", "Cast", "", {{read, 0}}, {}, {{float32, {-1}}}, {}});
   graph.add({"random", "RandomUniform", "", {}, {}, {{float32, scalar}}, {}});
@@ -217,9 +222,7 @@ struct one_run {
   [[nodiscard]] c::tensor* value(const c::operation& of, float before) const {
     const auto& state = session.state;
     if (of.type == "VarIsInitializedOp") { return tensor_of<bool>(boolean, {}, {state.is_initialized}); }
-    if (of.type == "ReadVariableOp" && of.inputs[0].oper->name == "global_step") {
-      return tensor_of<std::int64_t>(int64, {}, {state.step});
-    }
+    if (of.type == "ReadVariableOp" && of.inputs[0].oper->name != "w") { return tensor_of<std::int64_t>(int64, {}, {state.step}); }
     if (of.name == "w/Read") { return tensor_of<float>(float32, {2}, {state.w[0], state.w[1]}); }
     if (of.name == "w/first") { return tensor_of<float>(float32, {1}, {state.w[0]}); }
     if (of.name == "w/second") { return tensor_of<float>(float32, {1}, {state.w[1]}); }
@@ -276,6 +279,7 @@ int stub_wait_for_sessions(int count) {
 }
 void stub_place_train_op(const char* device) { device_of_train_op = device; }
 void stub_set_type_of_step(int type) { type_of_step = type; }
+void stub_set_name_of_step(const char* name) { name_of_step = name; }
 int stub_flushes_denormals() { return flushes_denormals ? 1 : 0; }
 void stub_fail(int run, int code, const char* message) {
   fails_at = runs + run;
@@ -445,8 +449,14 @@ void TF_SessionRun(c::session* session, const c::buffer* /*options*/, const c::o
   last_targets = target_count;
   if (runs == fails_at) { return fail(status, fail_code, fail_message); }
   if (session->is_closed) { return fail(status, 1, "Session has been closed."); }
+  if (output_count + target_count == 0) { return fail(status, 3, "Must specify at least one target to fetch or execute."); }
   one_run run{*session, {}};
   for (int i = 0; i < input_count; ++i) { run.fed[{inputs[i].oper, inputs[i].index}] = fed[i]; }
+  for (int i = 0; i < output_count; ++i) {
+    if (run.fed.contains({outputs[i].oper, outputs[i].index})) {
+      return fail(status, 3, outputs[i].oper->name + ":" + std::to_string(outputs[i].index) + " is both fed and fetched.");
+    }
+  }
   const bool needs_variables = std::any_of(outputs, outputs + output_count, [](const c::output& one) {
     return one.oper->type != "VarIsInitializedOp" && one.oper->name != "summary";
   });

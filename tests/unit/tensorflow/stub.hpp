@@ -29,6 +29,8 @@ int stub_tensors();
 void stub_place_train_op(const char* device);
 /// Sets the type of the variable `global_step`: 9 (int64) at first, or 3 (int32).
 void stub_set_type_of_step(int type);
+/// Sets the name of this variable in the graphs that are imported from now on.
+void stub_set_name_of_step(const char* name);
 /// Returns 1 if the last run replaced denormal numbers by zero.
 int stub_flushes_denormals();
 /// Returns 1 if the calling thread is in a function of the stub that allocates memory for its tensors, statuses and runs.
