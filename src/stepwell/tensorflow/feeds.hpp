@@ -38,7 +38,9 @@ struct target_list {
 
 // Values that are fed: if the dtype of a value differs from that of the graph's tensor, numbers are converted, as by Session.run of
 // TensorFlow. Floating-point numbers are rounded. A value in which an integer would change, or a number would lose its fraction or become
-// infinite, and a value of another kind, such as a string, are an `invalid_argument_error` of the run.
+// infinite, and a value of another kind, such as a string, are an `invalid_argument_error` of the run. For a float16 or bfloat16 of the
+// graph, numbers are converted as by numpy: each is rounded to the nearest one, integers, too, and a number beyond the range becomes
+// infinite.
 
 /// A feed with a name and a tensor. Use a list of such feeds if the number of feeds is known at run time only.
 using named_feed = fed<std::string, tensor>;

@@ -53,20 +53,64 @@ bool fits(const c::tensor* given, const tensor_shape& wanted) {
   return true;
 }
 
-/// Returns `use` of a value of the C++ type of numbers or booleans. Returns false for other types.
+using stored_half = stepwell::detail::stored_number<dtype::half>;
+using stored_bfloat16 = stepwell::detail::stored_number<dtype::bfloat16>;
+
+/// A number of 16 bits, for which C++20 has no type.
+template<class T>
+inline constexpr bool is_stored_number = std::is_same_v<T, stored_half> || std::is_same_v<T, stored_bfloat16>;
+
+/// Returns `use` of a value of the type of numbers or booleans: an arithmetic type, or one of `is_stored_number`. Returns false for other
+/// types.
 template<class Use>
 bool with_number_type(dtype type, const Use& use) {
   bool result = false;
   stepwell::detail::visit_dtype(type, [&]<class T>(std::type_identity<T>) {
-    if constexpr (std::is_arithmetic_v<T>) { result = dtype_of<T> == type && use(T{}); }
+    if constexpr (is_stored_number<T>) {
+      result = use(T{});
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      result = dtype_of<T> == type && use(T{});
+    }
   });
   return result;
 }
 
-/// Converts a number. Returns false if an integer would change, or a finite number would become infinite. Floating-point numbers are rounded.
+/// Returns the bits of the number that is nearest to `value`. If two numbers are equally near, returns the one whose last bit is 0. A number
+/// beyond the range becomes infinite.
+template<class Stored>
+std::uint16_t rounded_bits(double value) noexcept {
+  constexpr bool is_half = std::is_same_v<Stored, stored_half>;
+  constexpr int fraction_bits = is_half ? 10 : 7;
+  constexpr int least_exponent = is_half ? -14 : -126;  // of normal numbers
+  constexpr int greatest_exponent = is_half ? 15 : 127;
+  constexpr unsigned infinity = is_half ? 0x7c00U : 0x7f80U;
+  unsigned bits = infinity;
+  const double size = std::abs(value);
+  if (std::isnan(value)) {
+    bits |= 1U << static_cast<unsigned>(fraction_bits - 1);
+  } else if (size < std::ldexp(1.0, greatest_exponent + 1)) {
+    const int exponent = size < std::ldexp(1.0, least_exponent) ? least_exponent : std::ilogb(size);
+    const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(size, fraction_bits - exponent)));
+    // The first bit of the units of a normal number adds 1 to its exponent, and so does a carry, up to infinity.
+    bits = (static_cast<unsigned>(exponent - least_exponent) << static_cast<unsigned>(fraction_bits)) + units;
+  }
+  return static_cast<std::uint16_t>(bits | (std::signbit(value) ? 0x8000U : 0U));
+}
+
+/// Converts a number. Floating-point numbers are rounded. Numbers of 16 bits are rounded as by numpy, where integers are rounded, too, and a
+/// number beyond the range becomes infinite. Returns false if the result has another type and an integer would change, or a finite number
+/// would become infinite.
 template<class To, class From>
 bool convert_number(From value, To& to) noexcept {
-  if constexpr (std::is_floating_point_v<From> && std::is_floating_point_v<To>) {
+  if constexpr (is_stored_number<From>) {
+    return convert_number(stepwell::detail::to_float(value), to);
+  } else if constexpr (std::is_same_v<To, stored_half>) {
+    to.bits = rounded_bits<To>(static_cast<double>(value));
+    return true;
+  } else if constexpr (std::is_same_v<To, stored_bfloat16>) {
+    to.bits = rounded_bits<To>(static_cast<double>(static_cast<float>(value)));  // as the type of numpy, which rounds to a float before
+    return true;
+  } else if constexpr (std::is_floating_point_v<From> && std::is_floating_point_v<To>) {
     if (std::isfinite(value) && std::abs(static_cast<double>(value)) > static_cast<double>(std::numeric_limits<To>::max())) {
       return false;
     }
@@ -88,10 +132,10 @@ std::optional<tensor> converted(const tensor& fed, dtype type) {
   std::optional<tensor> made;
   const bool is_done = with_number_type(fed.dtype(), [&]<class From>(From) {
     return with_number_type(type, [&]<class To>(To) {
-      const auto from = fed.span<From>();
-      const auto to = made.emplace(type, fed.shape()).template span<To>();
-      for (std::size_t i = 0; i < from.size(); ++i) {
-        if (!convert_number(from[i], to[i])) { return false; }
+      const auto from = fed.bytes();
+      auto* const to = static_cast<To*>(functions().tensor_data(made.emplace(type, fed.shape()).raw()));
+      for (std::size_t i = 0; i < from.size() / sizeof(From); ++i) {
+        if (!convert_number(stepwell::detail::element_at<From>(from, i), to[i])) { return false; }
       }
       return true;
     });

@@ -342,6 +342,21 @@ TEST_CASE("a run returns the values that it feeds, in a graph with and without a
   }
 }
 
+TEST_CASE("numbers that are fed to a half or a bfloat16 reach TensorFlow", "[tensorflow][real]") {
+  const test::log_capture quiet;
+  for (const auto type : {sw::dtype::half, sw::dtype::bfloat16}) {
+    tf::graph_builder build;
+    const tf::output x = build.add("Placeholder", "x").attr("dtype", type).attr("shape", sw::tensor_shape{2});
+    build.add("Cast", "y").input(x).attr("DstT", sw::dtype::float32).build();
+    auto graph = std::move(build).finish();
+    auto session = sw::monitored_training_session(graph);
+    const auto [y] = session.run(sw::fetch<std::vector<float>>("y:0"), sw::feed("x:0", std::vector<double>{0.5, 0.1}));
+    CHECK(y == std::vector<float>{0.5F, type == sw::dtype::half ? 0.0999755859375F : 0.10009765625F});
+    const auto [whole] = session.run(sw::fetch<std::vector<float>>("y:0"), sw::feed("x:0", std::vector<int>{-3, 2}));
+    CHECK(whole == std::vector<float>{-3, 2});
+  }
+}
+
 TEST_CASE("a tensor for which TensorFlow has no memory is an error", "[tensorflow][real]") {
   CHECK_THROWS_AS(tf::tensor(sw::dtype::float32, {std::int64_t{1} << 40, 2}), sw::resource_exhausted_error);
   CHECK_THROWS_AS(tf::tensor(sw::dtype::string, {std::int64_t{1} << 40}), sw::resource_exhausted_error);

@@ -30,14 +30,18 @@
 #include <stepwell/tensorflow/evaluation.hpp>
 #include <stepwell/tensorflow/training.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -222,6 +226,72 @@ TEST_CASE("numbers that are fed are converted to the dtype of the placeholder, a
   CHECK_THROWS_WITH(fed("count:0", std::int64_t{1} << 40), refused);
   CHECK_THROWS_WITH(fed("count:0", ~std::uint64_t{0}), refused);
   CHECK_THROWS_WITH(fed("flag:0", 2), refused);
+}
+
+TEST_CASE("numbers that are fed to a half or a bfloat16 are rounded to the nearest one, as by numpy", "[tensorflow][session]") {
+  stub_graph made;
+  auto session = sw::monitored_training_session(made.graph);
+  const auto fed = [&](const std::string& name, const auto& value) {
+    const auto [got] = session.run(sw::fetch(name), sw::feed(name, value));
+    return got;
+  };
+  const auto bits = [&](const std::string& name, const auto& value) {
+    const auto got = fed(name, value);
+    std::uint16_t all = 0;
+    REQUIRE(got.bytes().size() == sizeof(all));
+    std::memcpy(&all, got.bytes().data(), sizeof(all));
+    return all;
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double not_a_number = std::numeric_limits<double>::quiet_NaN();
+  // The bits are those of numpy 2 with ml_dtypes: numpy.asarray(value, dtype).view(numpy.uint16).
+  CHECK(bits("half", 0.5) == 0x3800);
+  CHECK(bits("half", 0.1F) == 0x2e66);
+  CHECK(bits("half", -1.0 / 3) == 0xb555);
+  CHECK(bits("half", 1 + std::ldexp(1.0, -11)) == 0x3c00);                         // a tie: to even
+  CHECK(bits("half", 1 + std::ldexp(3.0, -11)) == 0x3c02);                         // a tie: to even
+  CHECK(bits("half", 1 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40)) == 0x3c01);  // rounded once, not also to float
+  CHECK(bits("half", 1e-5) == 0x00a8);                                             // subnormal
+  CHECK(bits("half", std::ldexp(1.0, -25)) == 0x0000);                             // half of the smallest number
+  CHECK(bits("half", std::ldexp(1.0, -25) * 1.001) == 0x0001);
+  CHECK(bits("half", 6.103e-5) == 0x0400);  // from the subnormal to the normal numbers
+  CHECK(bits("half", 2047.9) == 0x6800);    // to the next power of two
+  CHECK(bits("half", 65519.9) == 0x7bff);
+  CHECK(bits("half", 65520.0) == 0x7c00);
+  CHECK(bits("half", -1e300) == 0xfc00);
+  CHECK(bits("half", infinity) == 0x7c00);
+  CHECK(bits("half", -0.0) == 0x8000);
+  CHECK((bits("half", not_a_number) & 0x7fff) == 0x7e00);
+  CHECK(bits("half", true) == 0x3c00);
+  CHECK(bits("half", -3) == 0xc200);
+  CHECK(bits("half", std::int64_t{2049}) == 0x6800);
+  CHECK(bits("half", 70000) == 0x7c00);
+  CHECK(bits("bfloat16", 0.5) == 0x3f00);
+  CHECK(bits("bfloat16", 0.1) == 0x3dcd);
+  CHECK(bits("bfloat16", 1.0 / 3) == 0x3eab);
+  CHECK(bits("bfloat16", 65504.0) == 0x4780);
+  CHECK(bits("bfloat16", 1 + std::ldexp(1.0, -8) + std::ldexp(1.0, -40)) == 0x3f80);  // numpy rounds to float before
+  CHECK(bits("bfloat16", 1e-40) == 0x0001);
+  CHECK(bits("bfloat16", 3.39e38) == 0x7f7f);
+  CHECK(bits("bfloat16", 3.4e38) == 0x7f80);
+  CHECK(bits("bfloat16", -1e300) == 0xff80);
+  CHECK(bits("bfloat16", -0.0F) == 0x8000);
+  CHECK((bits("bfloat16", not_a_number) & 0x7fff) == 0x7fc0);
+  CHECK(bits("bfloat16", 257) == 0x4380);
+  CHECK(bits("bfloat16", std::uint8_t{255}) == 0x437f);
+  CHECK(bits("bfloat16", fed("half", 0.1)) == 0x3dcd);
+
+  const auto several = fed("halves", std::vector<float>{0.5F, -2});
+  CHECK(several.shape() == sw::tensor_shape{2});
+  CHECK(sw::detail::as_number(fed("half", 3)) == 3);
+  constexpr std::array<std::uint16_t, 2> wanted = {0x3800, 0xc000};
+  CHECK(std::ranges::equal(std::as_bytes(std::span(wanted)), several.bytes()));
+  CHECK(fed("halves", std::vector<std::int64_t>{1, 2, 3}).size() == 3);
+  CHECK(fed("rate", fed("half", 0.5)).template as<float>() == 0.5F);
+  CHECK(fed("count", fed("bfloat16", -3)).template as<std::int32_t>() == -3);
+  CHECK_THROWS_WITH(fed("count", fed("half", 0.5)), ContainsSubstring("would change in a conversion"));
+  CHECK_THROWS_WITH(fed("half", "0.5"), ContainsSubstring("the tensor holds float16, but string was fed"));
+  CHECK_THROWS_WITH(fed("float8", 0.5), ContainsSubstring("the tensor holds float8_e5m2, but float64 was fed (invalid_argument)"));
 }
 
 TEST_CASE("D-34: mistakes in names, dtypes and shapes are found before anything runs", "[tensorflow][session]") {
