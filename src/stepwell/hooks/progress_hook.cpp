@@ -343,7 +343,7 @@ void progress_printer::start(const session_requests& session, std::int64_t step)
   state_.batch_size = options_.batch_size;
   state_.steps_per_second = 0;
   state_.epoch.reset();
-  state_.has_ended = false;
+  state_.has_ended = is_written_ = false;
   for (auto& metric : state_.values) { metric.value.reset(); }  // after a recovery, the values of the failed run
   values_step_ = -1;
   epoch_line_.reset();
@@ -378,7 +378,8 @@ void progress_printer::show(const session_requests& session, std::int64_t step, 
   is_written_ = false;
   const auto epoch = session.epoch();
   if (epoch && epoch->is_last && options_.epoch_lines) { epoch_line_ = state_; }
-  if (style_.is_terminal || (step != options_.last_step && !epoch_line_)) { write(); }  // the plain line of the last step is the final one
+  const bool is_last = step == options_.last_step || session.last_step() == step;
+  if (style_.is_terminal || (!is_last && !epoch_line_)) { write(); }  // the plain line of the last step is the final one
 }
 
 void progress_printer::write_epoch(const session_requests& session, const std::vector<std::optional<double>>& newest) {

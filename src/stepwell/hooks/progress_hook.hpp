@@ -226,7 +226,7 @@ public:
   void after_run(auto& context, const auto& values) {
     if (values.has_value()) [[unlikely]] { show(context, values, std::index_sequence_for<Watched...>{}); }
     if constexpr (!numbers_type::is_empty) {
-      if (is_due_) { return; }
+      if (is_due_) { return kept_step_.reset(); }
       std::apply([&](const Watched&... watched) { numbers_.keep(values, watched...); }, watched_.projections);
       kept_step_ = context.global_step();
     }

@@ -281,6 +281,7 @@ public:
     serve_store(how);
     auto attempt = how;
     for (;;) {
+      announce_identity();
       const auto agreed = agree_on_formation(store_, self_, attempt);
       try {
         return {connected(agreed, attempt), agreed.generation, agreed.ended};
@@ -352,6 +353,13 @@ private:
     if (interface != nullptr) { return c10d::ProcessGroupGloo::createDeviceForInterface(interface); }
     return c10d::ProcessGroupGloo::createDeviceForHostname(store_.own_address());
 #endif
+  }
+
+  /// A former process of this rank that continues may have set the key after this process.
+  void announce_identity() {
+    try {
+      store_.set(process_key(self_.rank), self_.identity);
+    } catch (const unavailable_error&) { return; }  // the next connection sets it
   }
 
   void report_failure(const agreed_formation& agreed) {

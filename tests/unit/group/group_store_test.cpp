@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -109,6 +110,49 @@ TEST_CASE("a process that is stopped while it sets a value replaces no value of 
     CHECK(newest.set("join/1", "new"));
   }
   CHECK(newest.get("join/1") == "new");
+}
+
+TEST_CASE("an announcement of an end that arrives after its rank takes part again has no effect", "[group][group_store]") {
+  group_rig rig(2);
+  rig.start_all([&](simulated_node& self) { agree(rig, self); });
+  rig.run_well();
+  const auto joined = rig.network.nodes()[0]->store.at("ended/1");
+  CHECK(joined.starts_with("0 "));
+  interrupted_store store;
+  store.meanwhile = [&] { store.set("ended/1", joined); };
+  sw::announce_end(store, 1, 7);
+  CHECK(store.get("ended/1") == joined);
+  sw::announce_end(store, 1, 7);
+  CHECK(store.get("ended/1") == "7");
+}
+
+TEST_CASE("rank 0 begins another formation if a former process of rank 0 has begun one meanwhile", "[group][group_store]") {
+  interrupted_store store;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  std::function<void()> check;
+  const auto form = [&] {
+    return sw::agree_on_formation(store, {0, 2, "new"},
+                                  {.time = *clock,
+                                   .stop = {},
+                                   .until = clock->now() + 10s,
+                                   .min_size = 1,
+                                   .patience = 0s,
+                                   .last_generation = 3,
+                                   .is_recovery = true,
+                                   .check = check});
+  };
+  SECTION("while it begins") {
+    store.meanwhile = [&] { store.set("round", "4 former"); };
+    CHECK(form().name == "5 new");
+    CHECK(store.get("round") == "5 new");
+  }
+  SECTION("while it ends") {
+    check = [&, is_first = true]() mutable {
+      if (std::exchange(is_first, false)) { store.set("round", "7 former"); }
+    };
+    CHECK(form().name == "8 new");
+    CHECK(store.get("formed").value().starts_with("8 new\n"));
+  }
 }
 
 TEST_CASE("the store does not grow with the number of formations", "[group][group_store]") {

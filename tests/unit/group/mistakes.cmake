@@ -68,8 +68,8 @@ mistakes_in(src/stepwell/group/detail/group_store.cpp
   [[if (is_complete || (may_shrink && !IS_ON))]]
 
   an_ended_process_is_awaited
-  [[if (cause && !cause->empty())]]
-  [[if (!IS_ON && cause && !cause->empty())]]
+  [[cause > 0)]]
+  [[!IS_ON && cause > 0)]]
 
   the_lost_generation_is_taken_again
   [[if (formed.generation <= how_.last_generation)]]
@@ -101,8 +101,8 @@ mistakes_in(src/stepwell/group/detail/formation_wait.cpp
 
 mistakes_in(src/stepwell/group/group.cpp
   the_vote_is_ignored
-  [[if (starts_with_nan(type, elements)) {]]
-  [[if (!IS_ON && starts_with_nan(type, elements)) {]]
+  [[if (starts_with_nan(type, elements))]]
+  [[if (!IS_ON && starts_with_nan(type, elements))]]
 
   the_vote_of_integers_is_ignored
   [[add(type, with_lane);]]

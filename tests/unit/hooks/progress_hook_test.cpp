@@ -330,6 +330,51 @@ TEST_CASE("a value that is computed is displayed in the step that is known to be
   CHECK(out == "step 4  twice 20  1 steps/s  0:04\nfinished at step 4 (step 4 is done): 4 steps in 0:04, twice 20\n");
 }
 
+TEST_CASE("the final line comes at the close, also if the last step is known only to the session", "[hooks][progress]") {
+  std::string out;
+  adding_model model;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  sw::monitored_session session(
+      sw::training_options{.clock = clock}, model, sw::stop_at_step(2),
+      sw::progress_hook{{.is_terminal = false, .output = [&](auto text) { out += text; }}, sw::tag("sum", &adding_model::sum)});
+  for (int i = 0; i < 2; ++i) {
+    clock->advance(1s);
+    session.run(std::int64_t{1});
+  }
+  CHECK(out.empty());
+  model.sum = 9;
+  session.close();
+  CHECK_THAT(out, ContainsSubstring("step 2  sum 9  1 steps/s  0:02\n"));
+}
+
+TEST_CASE("a line that was displayed in a step is newer than an earlier value of this step", "[hooks][progress]") {
+  struct slow_model {
+    struct result {
+      double loss;
+    };
+    int runs = 0;
+    std::int64_t steps = 0;
+    result step() {
+      steps = ++runs / 2;
+      return {static_cast<double>(runs)};
+    }
+    std::int64_t& global_step() { return steps; }
+    sw::variable_list variables() { return sw::variables({{"runs", runs}}); }
+  };
+  std::string out;
+  slow_model model;
+  const auto clock = std::make_shared<sw::manual_clock>();
+  sw::monitored_session session(
+      sw::training_options{.clock = clock}, model,
+      sw::progress_hook{{.is_terminal = false, .output = [&](auto text) { out += text; }}, &slow_model::result::loss});
+  for (int i = 0; i < 3; ++i) {
+    clock->advance(i == 2 ? 10s : 1s);
+    session.run();
+  }
+  session.close();
+  CHECK_THAT(out, ContainsSubstring("finished at step 1: 1 steps in 0:12, loss 3\n"));
+}
+
 TEST_CASE("steps and time count from the beginning of a session, also after a recovery", "[hooks][progress]") {
   const sw::test::temporary_directory directory;
   const sw::test::log_capture log;

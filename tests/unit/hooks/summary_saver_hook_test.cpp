@@ -239,6 +239,40 @@ TEST_CASE("the close writes the numbers of the last step that are members of the
   train("off", false);
 }
 
+TEST_CASE("the close writes numbers of all types, constant ones, too", "[hooks][summary_saver]") {
+  struct base {
+    bool is_good = false;
+  };
+  struct result : base {
+    const double loss = 0;
+    std::uint8_t small = 0;
+    long double large = 0;
+  };
+  struct typed_model {
+    int steps = 0;
+    result step() {
+      ++steps;
+      return {{steps == 2}, 0.5 * steps, static_cast<std::uint8_t>(steps), 1.5L * steps};
+    }
+    sw::variable_list variables() { return sw::variables({{"steps", steps}}); }
+  };
+  const temporary_directory directory;
+  typed_model model;
+  sw::monitored_session session(model, sw::summary_saver_hook{{.output_dir = directory.path()},
+                                                              sw::summary::scalar("good", &result::is_good),
+                                                              sw::summary::scalar("loss", &result::loss),
+                                                              sw::summary::scalar("small", &result::small),
+                                                              sw::summary::scalar("large", &result::large)});
+  session.run();
+  session.run();
+  session.close();
+  using values = std::map<std::int64_t, float>;
+  CHECK(scalars_in(directory.path(), "good") == values{{1, 0}, {2, 1}});
+  CHECK(scalars_in(directory.path(), "loss") == values{{1, 0.5}, {2, 1}});
+  CHECK(scalars_in(directory.path(), "small") == values{{1, 1}, {2, 2}});
+  CHECK(scalars_in(directory.path(), "large") == values{{1, 1.5}, {2, 3}});
+}
+
 TEST_CASE("the close does not write the values of a step that a rollback has undone", "[hooks][summary_saver]") {
   const temporary_directory directory;
   const auto at_end = GENERATE(std::optional<bool>(), std::optional(true));

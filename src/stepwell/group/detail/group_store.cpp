@@ -18,7 +18,7 @@
 // The keys. The chief names each formation after its own identity and a number. The name is the first line of the values of a formation, so that
 // values of another chief, or of an earlier formation, are never taken for values of this one.
 //   round         the name of the newest formation
-//   ended/RANK    "CAUSE" if this rank has ended the training; empty if this rank takes part again
+//   ended/RANK    "CAUSE" if this rank has ended the training; "0 NAME" if it takes part again, in that formation
 // Values of a formation:
 //   join/RANK     "GENERATION IDENTITY": a process that takes part, and its last generation
 //   formed        "GENERATION", and a line "RANK IDENTITY" for each member
@@ -84,28 +84,8 @@ public:
   /// Gathers the other processes: all of them or, after a loss and a patience, as many as are demanded. Processes that have ended the training are
   /// not awaited. The rest of the group then finishes the training, with any number of processes.
   agreed_formation gather() {
-    const auto name = begin_round();
-    formation_values values(store_, name);
-    const auto since = how_.time.now();
-    std::map<int, numbered_text> joined{{0, {how_.last_generation, self_.identity}}};
     for (;;) {
-      for (int rank = 1; rank < self_.size; ++rank) {
-        if (auto value = values.get(join_key(rank))) { joined[rank] = parsed(*value); }  // read again: it may have been replaced
-      }
-      const auto count = static_cast<int>(joined.size());
-      const auto ended = ended_processes(joined);
-      const bool is_after_loss = std::ranges::any_of(joined, [](const auto& one) { return one.second.number > 0; });
-      const bool is_enough = count >= how_.min_size || !ended.empty();
-      const bool may_shrink = is_after_loss && is_enough && how_.time.now() - since >= how_.patience;
-      const bool is_complete = count + static_cast<int>(ended.size()) == self_.size;
-      check();
-      if (is_complete || may_shrink) {
-        auto agreed = formation_of(name, joined);
-        values.set(formed_key, written(agreed));  // if there is a newer formation, the engine cannot connect the processes of this one
-        if (!ended.empty()) { agreed.ended = ended.front(); }
-        return agreed;
-      }
-      wait_.pause([&] { return "rank " + missing_ranks(joined); });
+      if (auto agreed = gather_once()) { return *std::move(agreed); }
     }
   }
 
@@ -129,12 +109,42 @@ private:
     if (how_.check) { how_.check(); }
   }
 
+  /// Returns nullopt if another process of rank 0 has begun a newer formation.
+  std::optional<agreed_formation> gather_once() {
+    const auto name = begin_round();
+    formation_values values(store_, name);
+    const auto since = how_.time.now();
+    std::map<int, numbered_text> joined{{0, {how_.last_generation, self_.identity}}};
+    for (;;) {
+      for (int rank = 1; rank < self_.size; ++rank) {
+        if (auto value = values.get(join_key(rank))) { joined[rank] = parsed(*value); }  // read again: it may have been replaced
+      }
+      const auto count = static_cast<int>(joined.size());
+      const auto ended = ended_processes(joined);
+      const bool is_after_loss = std::ranges::any_of(joined, [](const auto& one) { return one.second.number > 0; });
+      const bool is_enough = count >= how_.min_size || !ended.empty();
+      const bool may_shrink = is_after_loss && is_enough && how_.time.now() - since >= how_.patience;
+      const bool is_complete = count + static_cast<int>(ended.size()) == self_.size;
+      check();
+      if (is_complete || may_shrink) {
+        auto agreed = formation_of(name, joined);
+        if (!values.set(formed_key, written(agreed))) { return std::nullopt; }
+        if (!ended.empty()) { agreed.ended = ended.front(); }
+        return agreed;
+      }
+      wait_.pause([&] { return "rank " + missing_ranks(joined); });
+      if (!values.is_newest()) { return std::nullopt; }
+    }
+  }
+
   std::string begin_round() {
-    const auto last = store_.get(round_key);
-    const auto number = last ? parsed(*last).number + 1 : 1;
-    auto name = fmt::format("{} {}", number, self_.identity);
-    store_.set(round_key, name);
-    return name;
+    for (auto last = store_.get(round_key);;) {
+      const auto number = last ? parsed(*last).number + 1 : 1;
+      auto name = fmt::format("{} {}", number, self_.identity);
+      auto now = store_.compare_set(round_key, last, name);
+      if (now == name) { return name; }
+      last = std::move(now);  // of another process of rank 0
+    }
   }
 
   static agreed_formation formation_of(const std::string& name, const std::map<int, numbered_text>& joined) {
@@ -151,8 +161,8 @@ private:
     std::vector<ended_process> ended;
     for (int rank = 1; rank < self_.size && how_.is_recovery; ++rank) {
       if (joined.contains(rank)) { continue; }
-      const auto cause = store_.get(ended_key(rank));
-      if (cause && !cause->empty()) { ended.push_back({rank, parsed(*cause).number}); }
+      const auto end = store_.get(ended_key(rank));
+      if (const auto cause = end ? parsed(*end).number : 0; cause > 0) { ended.push_back({rank, cause}); }
     }
     return ended;
   }
@@ -172,9 +182,16 @@ private:
     formation_values values(store_, *name);
     if (const auto formed = values.get(formed_key)) { return place_in(read_formation(*name, *formed)); }
     if (joined == *name) { return std::nullopt; }
-    if (store_.get(ended_key(self_.rank)).value_or("") != "") { store_.set(ended_key(self_.rank), ""); }
+    withdraw_end(*name);
     if (values.set(join_key(self_.rank), fmt::format("{} {}", how_.last_generation, self_.identity))) { joined = *name; }
     return std::nullopt;
+  }
+
+  /// Notes that this rank takes part in the formation `name`. An earlier announcement of its end that arrives later has no effect.
+  void withdraw_end(const std::string& name) {
+    const auto key = ended_key(self_.rank);
+    const auto made = "0 " + name;
+    for (auto current = store_.get(key); current != made;) { current = store_.compare_set(key, current, made); }
   }
 
   /// @errors `failed_precondition_error` if another process has this rank now.
@@ -227,7 +244,10 @@ agreed_formation agree_on_formation(group_store& store, const store_identity& se
   return self.rank == 0 ? forming.gather() : forming.join();
 }
 
-void announce_end(group_store& store, int rank, std::int64_t cause) { store.set(ended_key(rank), fmt::format("{}", cause)); }
+void announce_end(group_store& store, int rank, std::int64_t cause) {
+  const auto current = store.get(ended_key(rank));
+  store.compare_set(ended_key(rank), current, fmt::format("{}", cause));  // no effect if this rank takes part again by then
+}
 
 std::string make_identity() {
   std::random_device random;

@@ -21,7 +21,7 @@ class kept_numbers {
   struct copy_for : std::type_identity<not_kept> {};
   template<class Number, class Owner>
     requires std::is_arithmetic_v<Number>
-  struct copy_for<Number Owner::*> : std::type_identity<Number> {};
+  struct copy_for<Number Owner::*> : std::type_identity<std::remove_cv_t<Number>> {};
   template<class Projection>
   struct copy_for<tagged<Projection>> : copy_for<Projection> {};
 
