@@ -315,12 +315,12 @@ private:
   std::function<exit_code()> chosen_;
 };
 
-/// Redirects the log of the library to a stream during its lifetime.
+/// Redirects the log of the library to the error stream of a console during its lifetime.
 class log_to {
 public:
-  explicit log_to(std::ostream& err)
-      : before_(set_log_sink([&err](log_level level, std::string_view text) {
-          err << "stepwell: " << to_string(level) << ": " << printable(text) << '\n';
+  explicit log_to(console& to)
+      : before_(set_log_sink([&to](log_level level, std::string_view text) {
+          to.err << "stepwell: " << to_string(level) << ": " << printable(to, text) << '\n';
         })) {}
   log_to(const log_to&) = delete;
   log_to& operator=(const log_to&) = delete;
@@ -333,7 +333,7 @@ private:
 }  // namespace
 
 exit_code run(std::vector<std::string> arguments, console& to) noexcept {
-  const log_to logged(to.err);
+  const log_to logged(to);
   const auto fail = [&](std::string_view what, exit_code how) {
     to.out.flush();
     print_error(to, what);

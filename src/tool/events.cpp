@@ -122,8 +122,8 @@ private:
   }
   void show_line(const row& one) {
     to_.out << paint(to_, ink::dim, time_text(one.happened.wall_time)) << "  " << one.happened.step << "  "
-            << (one.tag.empty() ? paint(to_, ink::yellow, one.kind) : paint(to_, ink::cyan, printable(one.tag))) << "  " << one.text()
-            << '\n';
+            << (one.tag.empty() ? paint(to_, ink::yellow, one.kind) : paint(to_, ink::cyan, printable(to_, one.tag))) << "  "
+            << printable(to_, one.text()) << '\n';
   }
   void show_csv(const row& one) {
     to_.out << csv_field(printable(one.file)) << ',' << csv_field(fmt::format("{}", one.happened.wall_time)) << ','
@@ -205,7 +205,7 @@ private:
         bytes += file->bytes;
       }
       const bool is_single = last - first == 1;
-      to_.out << paint(to_, ink::bold, printable(is_single ? first->path : directory)) << ": " << count_text(records, "record") << ", "
+      to_.out << paint(to_, ink::bold, printable(to_, is_single ? first->path : directory)) << ": " << count_text(records, "record") << ", "
               << size_text(bytes) << (is_single ? "" : fmt::format(" in {} event files", last - first)) << '\n';
       is_several_runs_ = is_several_runs_ || last != files_.end();
       first = last;

@@ -333,7 +333,7 @@ void print_report(const export_report& report, const export_options& options, co
   const auto& target = !options.npz.empty() ? options.npz : !options.npy.empty() ? options.npy : options.safetensors;
   if (!options.json) {
     for (const auto& [name, why] : report.left_out) { print_error(to, fmt::format("left out {}: {}", name, why)); }
-    to.out << "wrote " << printable(target) << ": " << count_text(report.written.size(), "array") << ", " << size_text(report.bytes)
+    to.out << "wrote " << printable(to, target) << ": " << count_text(report.written.size(), "array") << ", " << size_text(report.bytes)
            << '\n';
     return;
   }

@@ -133,7 +133,7 @@ void add_stats(std::vector<cell>& row, const std::optional<tensor_stats>& stats)
 
 exit_code inspect_as_text(const checkpoint_reader& reader, bool with_stats, console& to) {
   const auto step = reader.step();
-  to.out << paint(to, ink::bold, printable(reader.prefix())) << ": " << count_text(reader.entries().size(), "tensor") << ", "
+  to.out << paint(to, ink::bold, printable(to, reader.prefix())) << ": " << count_text(reader.entries().size(), "tensor") << ", "
          << size_text(total_bytes(reader)) << " in " << count_text(static_cast<std::uint64_t>(reader.shards()), "data file")
          << (step ? fmt::format(", step {}", *step) : "") << "\n\n";
   std::vector<std::string> headings{"NAME", "DTYPE", "SHAPE", ">SIZE", "CRC32C"};

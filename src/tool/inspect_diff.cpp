@@ -150,7 +150,7 @@ std::vector<difference> differences_of(const checkpoint_reader& a, const checkpo
 }
 
 void print_as_text(const std::vector<difference>& found, const checkpoint_reader& a, const checkpoint_reader& b, console& to) {
-  to.out << "a: " << printable(a.prefix()) << "\nb: " << printable(b.prefix()) << "\n\n";
+  to.out << "a: " << printable(to, a.prefix()) << "\nb: " << printable(to, b.prefix()) << "\n\n";
   if (found.empty()) {
     to.out << "the same: " << count_text(a.entries().size(), "tensor") << '\n';
     return;

@@ -128,12 +128,12 @@ exit_code print_as_json(const checkpoint_reader& reader, const checkpoint_entry&
 }
 
 exit_code print_as_text(const checkpoint_reader& reader, const checkpoint_entry& entry, std::uint64_t most, console& to) {
-  to.out << paint(to, ink::cyan, printable(entry.name)) << "  " << dtype_text(entry.dtype) << ' ' << to_string(entry.shape) << '\n';
+  to.out << paint(to, ink::cyan, printable(to, entry.name)) << "  " << dtype_text(entry.dtype) << ' ' << to_string(entry.shape) << '\n';
   const auto count = static_cast<std::uint64_t>(element_count(entry.shape));
   if (count == 0) { to.out << "[]"; }
   bracket_printer brackets(to.out, entry.shape);
   const auto failure = try_visit_elements(reader, entry, most, [&](const std::string& text) {
-    brackets.add(entry.dtype == dtype::string ? '"' + printable(text) + '"' : text);
+    brackets.add(entry.dtype == dtype::string ? '"' + printable(to, text) + '"' : text);
   });
   to.out << '\n';
   if (count > most && !failure) { to.out << fmt::format("... and {} more; --limit 0 shows all\n", count - most); }

@@ -117,6 +117,17 @@ void text_table::print_row(console& to, const std::vector<cell>& row, const std:
 }
 
 void text_table::print(console& to) const {
+  if (!to.ascii) { return print_rows(to); }
+  auto escaped = *this;
+  const auto escape = [&](std::vector<cell>& row) {
+    for (auto& one : row) { one.text = printable(to, one.text); }
+  };
+  escape(escaped.headings_);
+  std::ranges::for_each(escaped.rows_, escape);
+  escaped.print_rows(to);
+}
+
+void text_table::print_rows(console& to) const {
   const auto widest = widths();
   print_row(to, headings_, widest);
   for (const auto& row : rows_) { print_row(to, row, widest); }

@@ -26,7 +26,7 @@ struct console {
   std::ostream& err;
   int width = 80;        ///< Columns of the terminal.
   bool colours = false;  ///< True if `out` supports colours.
-  bool ascii = false;    ///< True if only ASCII characters may be printed. Obeyed by `plot`, `stats` and errors.
+  bool ascii = false;    ///< True if only ASCII characters may be printed, except as JSON and CSV.
   std::shared_ptr<io::file_system> files = io::posix_file_system();
   std::shared_ptr<stepwell::clock> time = system_clock();
   std::stop_token stop = {};  ///< Ends commands that would run forever.
@@ -42,7 +42,7 @@ enum class ink { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 void print_error(console& to, std::string_view what);
 
 /// Returns text of a file in a form that can be printed: control bytes and invalid UTF-8 are escaped ("\x1b"), so that a name cannot
-/// control the terminal.
+/// control the terminal. Escaping twice changes nothing. Use the other overload for text that is printed to a console.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// Like the other overload. If `to` is restricted to ASCII, other bytes are escaped, too.
@@ -69,7 +69,7 @@ void print_error(console& to, std::string_view what);
 /// Like `to_string`, but returns "dtype 99" for an unknown number.
 [[nodiscard]] std::string dtype_text(dtype type);
 
-/// One cell. Its text must be printable.
+/// One cell. Its text must be printable. If the console is restricted to ASCII, the table escapes other bytes.
 struct cell {
   cell(std::string text_, ink colour_ = ink::plain) : text(std::move(text_)), colour(colour_) {}
   cell(const char* text_) : text(text_) {}
@@ -89,6 +89,7 @@ public:
 
 private:
   [[nodiscard]] std::vector<std::size_t> widths() const;
+  void print_rows(console& to) const;
   void print_row(console& to, const std::vector<cell>& row, const std::vector<std::size_t>& widths) const;
 
   std::vector<cell> headings_;

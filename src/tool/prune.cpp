@@ -100,7 +100,7 @@ void print_as_text(const decision& made, const prune_options& options, console& 
   }
   table.print(to);
   for (const auto& name : made.leftovers) {
-    to.out << printable(name) << ": left by a killed save, " << (options.yes ? "deleted" : "would be deleted") << '\n';
+    to.out << printable(to, name) << ": left by a killed save, " << (options.yes ? "deleted" : "would be deleted") << '\n';
   }
   const auto count = static_cast<std::uint64_t>(std::ranges::count(made.verdicts, "delete", &verdict::what));
   to.out << '\n' << count_text(count, "checkpoint") << ", " << size_text(made.freed) << (options.yes ? " deleted\n" : " would be deleted");

@@ -141,7 +141,7 @@ std::string labelled(const console& to, ink colour, std::string_view label) {
 
 void print_one(const verified& one, console& to) {
   const auto shown = shown_result_of(one);
-  to.out << labelled(to, shown.colour, shown.label) << printable(one.prefix);
+  to.out << labelled(to, shown.colour, shown.label) << printable(to, one.prefix);
   if (one.tensors != 0 || one.how == exit_code::good) {
     to.out << ": " << count_text(one.tensors, "tensor") << ", " << size_text(one.bytes);
   }
@@ -173,7 +173,7 @@ void print_all(const std::vector<verified>& seen, const std::vector<std::string>
     return document.end();
   }
   for (const auto& orphan : orphans) {
-    to.out << labelled(to, ink::yellow, "orphan") << printable(orphan) << ": belongs to no checkpoint\n";
+    to.out << labelled(to, ink::yellow, "orphan") << printable(to, orphan) << ": belongs to no checkpoint\n";
   }
 }
 

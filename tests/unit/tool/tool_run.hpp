@@ -26,12 +26,14 @@ struct tool_rig {
   std::shared_ptr<clock> time = system_clock();
   int width = 80;
   bool colours = false;
+  bool ascii = false;
   std::stop_token stop = {};
 
   [[nodiscard]] said run(std::vector<std::string> arguments) const {
     std::ostringstream out;
     std::ostringstream err;
-    tool::console to{.out = out, .err = err, .width = width, .colours = colours, .files = files, .time = time, .stop = stop};
+    tool::console to{
+        .out = out, .err = err, .width = width, .colours = colours, .ascii = ascii, .files = files, .time = time, .stop = stop};
     const auto how = tool::run(std::move(arguments), to);
     return {how, out.str(), err.str()};
   }
