@@ -103,6 +103,9 @@ struct interval_bounds {
   seconds_value min_interval = 1;    ///< At least zero.
   seconds_value max_interval = 600;  ///< At least `min_interval`.
 };
+[[nodiscard]] constexpr bool operator==(const interval_bounds& a, const interval_bounds& b) noexcept {
+  return a.min_interval == b.min_interval && a.max_interval == b.max_interval;
+}
 
 /// The time and the number of steps between two triggers.
 struct elapsed_since_trigger {

@@ -62,6 +62,7 @@ public:
   [[nodiscard]] bool only_warns() const noexcept { return only_warns_; }
   [[nodiscard]] int retries() const noexcept { return retries_; }
   [[nodiscard]] clock::duration first_wait() const noexcept { return first_wait_; }
+  friend bool operator==(const on_save_error&, const on_save_error&) = default;
 
 private:
   on_save_error(bool only_warns, int retries, clock::duration first_wait)

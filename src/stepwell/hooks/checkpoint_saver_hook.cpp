@@ -340,9 +340,12 @@ checkpoint_saver_hook::checkpoint_saver_hook(const checkpoint_saver_options& opt
 }
 
 checkpoint_saver_hook checkpoint_saver_hook::deferred(const checkpoint_saver_options& options) {
-  const auto when = detail::choose_saves(
-      {{"save_steps", options.save_steps, "save_secs", options.save_secs}, "save_overhead", options.save_overhead, options.save_interval},
-      std::nullopt);
+  const auto when = detail::choose_saves({{"save_steps", options.save_steps, "save_secs", options.save_secs},
+                                          "save_overhead",
+                                          options.save_overhead,
+                                          "save_interval",
+                                          options.save_interval},
+                                         std::nullopt);
   if (!when) {
     throw invalid_argument_error("checkpoint_saver_hook: one of save_secs, save_steps and save_overhead must be given and above zero");
   }

@@ -62,7 +62,7 @@ struct checkpoint_saver_options {
   /// lasts longer makes it longer, because the hook begins no save before its previous save has ended. A process that resumes the training
   /// measures the cost again, and begins with `save_interval.min_interval`. After a recovery, the hook uses the earlier measurements.
   setting<double> save_overhead = {};
-  interval_bounds save_interval = {};  ///< Bounds of the interval that `save_overhead` chooses.
+  interval_bounds save_interval = {};  ///< Bounds of the interval that `save_overhead` chooses. They need a `save_overhead`.
   saver_options saver = {};
   std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners = {};  ///< Listeners that are notified of each checkpoint.
   /// The directory of the event file to which CHECKPOINT events are written. Empty: `checkpoint_dir`.

@@ -26,11 +26,24 @@ training_options::operator session_setup() const {
 namespace detail {
 
 std::vector<named_option> options_of_checkpoints(const training_options& options) {
+  const auto& saver = options.saver;
+  const saver_options defaults;
   return {{"save_checkpoint_secs", options.save_checkpoint_secs.enabled().has_value()},
           {"save_checkpoint_steps", options.save_checkpoint_steps.enabled().has_value()},
           {"save_checkpoint_overhead", options.save_checkpoint_overhead.enabled().has_value()},
           {"checkpoint_listeners", !options.checkpoint_listeners.empty()},
-          {"max_to_keep", options.max_to_keep.enabled().has_value()}};
+          {"max_to_keep", options.max_to_keep.enabled().has_value()},
+          {"save_checkpoint_interval", options.save_checkpoint_interval != interval_bounds()},
+          {"saver.basename", saver.basename != defaults.basename && options.checkpoint_dir.empty()},  // restores read it, too
+          {"saver.pad_step_number", saver.pad_step_number != defaults.pad_step_number},
+          {"saver.max_to_keep", saver.max_to_keep.given() != defaults.max_to_keep.given()},
+          {"saver.keep_every_n_hours", saver.keep_every_n_hours.enabled().has_value()},
+          {"saver.pinned", !saver.pinned.empty()},
+          {"saver.max_staged_bytes", saver.max_staged_bytes != defaults.max_staged_bytes},
+          {"saver.when_busy", saver.when_busy != defaults.when_busy},
+          {"saver.on_error", saver.on_error != defaults.on_error},
+          {"saver.shards", saver.shards != defaults.shards},
+          {"saver.sync", saver.sync != defaults.sync}};
 }
 
 std::vector<named_option> options_of_events(const training_options& options) {
@@ -40,7 +53,8 @@ std::vector<named_option> options_of_events(const training_options& options) {
           {"save_summaries_secs", options.save_summaries_secs.enabled().has_value()},
           {"save_summaries_at_end", options.save_summaries_at_end.has_value()},
           {"check_summaries", options.check_summaries},
-          {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()}};
+          {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()},
+          {"log_every_secs", options.log_every_secs != training_options().log_every_secs}};
 }
 
 void resolve_role(training_options& options) {

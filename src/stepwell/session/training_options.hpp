@@ -114,7 +114,7 @@ struct training_options {
   setting<std::int64_t> save_checkpoint_steps = {};
   /// Share of the training time that saving may cost, for example 0.02. The session measures the cost of saves, and chooses the interval
   /// between them within the bounds `save_checkpoint_interval`; see `checkpoint_saver_options::save_overhead`. Cannot be combined with one
-  /// of the two periods above.
+  /// of the two periods above. The bounds need a `save_checkpoint_overhead`.
   setting<double> save_checkpoint_overhead = {};
   interval_bounds save_checkpoint_interval = {};
   /// Periods between summaries, in steps and in seconds. If neither of them is set, the period is 100 steps. A period above zero needs a
@@ -130,7 +130,8 @@ struct training_options {
   /// within the limit of `log_every_secs`, logged. A value above zero needs a directory for event files. Without such a directory, the
   /// default is off.
   setting<std::int64_t> log_step_count_steps = {};
-  /// Minimum time between two log lines about steps per second, and between two log lines about durable checkpoints. 0: no minimum.
+  /// Minimum time between two log lines about steps per second, and between two log lines about durable checkpoints. 0: no minimum. A value
+  /// other than the default needs a directory for event files.
   seconds_value log_every_secs = 10;
   /// Directory of event files. If empty, `checkpoint_dir` is used. If that is empty, too, there are no event files.
   std::string summary_dir = {};
@@ -146,7 +147,8 @@ struct training_options {
   std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
   /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged_bytes` limits the
   /// memory for copies of the variables. If the scaffold has saver options, they are used, and `saver` is ignored. If the option
-  /// `max_to_keep` above is set, its value replaces the `max_to_keep` of the saver options.
+  /// `max_to_keep` above is set, its value replaces the `max_to_keep` of the saver options. A value other than the default needs a
+  /// `checkpoint_dir`, except for `file_system`, `pool` and `clock`.
   saver_options saver = {};
   /// Numbers of threads for the model, and the pool of threads for I/O. A session over a model does not use the numbers; the model can read
   /// them with `model_session::config`.
@@ -224,7 +226,8 @@ concept is_session_setup = std::is_same_v<Setup, training_options> || std::is_sa
 
 /// The name of an option, and whether the option is given.
 using named_option = std::pair<std::string_view, bool>;
-/// Return the options that have no effect without a directory of checkpoints or of event files.
+/// Return the options that have no effect without a directory of checkpoints or of event files. Those that the session itself reads, such as
+/// `saver.clock`, are not among them.
 [[nodiscard]] std::vector<named_option> options_of_checkpoints(const training_options& options);
 [[nodiscard]] std::vector<named_option> options_of_events(const training_options& options);
 

@@ -269,13 +269,18 @@ void complete(training_options& options, const graph_options& of_graph, const st
     throw invalid_argument_error(
         "monitored_training_session: a graph of TensorFlow has no group; TensorFlow's own servers train it on several machines, see master");
   }
+  if (options.save_summaries_at_end.value_or(false)) {
+    throw invalid_argument_error(
+        "monitored_training_session: save_summaries_at_end is not available over a graph of TensorFlow, because the results of its runs "
+        "cannot be copied; do not set it: the last step is then written if it is known before it is run");
+  }
   const bool saves = options.is_chief && !options.checkpoint_dir.empty();
   if (saves) { options.saver.file_system = stepwell::detail::with_fence(std::move(options.saver.file_system), options.checkpoint_dir); }
   if (of_graph.save_meta_graph && saves) {
     options.checkpoint_listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saver.file_system));
   }
   if (graph->parts.saver && saves && !of_scaffold) { take_retention(*graph->parts.saver, options); }
-  if (options.saver.shards == 1 && graph->parts.saver && graph->parts.saver->is_sharded && options.is_chief) {
+  if (options.saver.shards == 1 && graph->parts.saver && graph->parts.saver->is_sharded && saves) {
     options.saver.shards = variables_of(*graph).shards;
   }
   stepwell::detail::complete(options, of_scaffold, has_summaries);

@@ -189,7 +189,7 @@ auto make_training_session(const graph& over, training_options& options, std::tu
 /// * The functions of the scaffold are called with the `graph_session`. Without a scaffold, the operations `init_op`, `ready_op`,
 ///   `ready_for_local_init_op` and `local_init_op` of `graph_options::operations` are run.
 /// @errors Those of `monitored_training_session` for a model, and those of `graph_session`. `invalid_argument_error` if `options.group` is
-/// set.
+/// set, or if `options.save_summaries_at_end` is true.
 template<class... Given>
 [[nodiscard]] auto monitored_training_session(tensorflow::graph& graph, training_options options = {}, Given... given) {
   return tensorflow::detail::make_training_session<monitored_session>(graph, options, std::tuple<>(), std::move(given)...);

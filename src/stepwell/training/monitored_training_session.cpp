@@ -34,8 +34,9 @@ void check_roles(const training_options& options) {
   }
 }
 
-/// Checks that a chief has the directories that its options and its summaries need.
-void check_directories(const training_options& options, bool has_summaries) {
+/// Checks that a chief has the directories that its options and its summaries need. `of_checkpoints` are its options of checkpoints, as they
+/// were given.
+void check_directories(const training_options& options, const std::vector<named_option>& of_checkpoints, bool has_summaries) {
   const auto refuse_given = [](const std::vector<named_option>& all, std::string_view missing) {
     for (const auto& [name, is_given] : all) {
       if (!is_given) { continue; }
@@ -44,7 +45,7 @@ void check_directories(const training_options& options, bool has_summaries) {
     }
   };
   if (!options.is_chief || !options.checkpoint_dir.empty()) { return; }
-  refuse_given(options_of_checkpoints(options), "checkpoint_dir is not, the directory of the checkpoints");
+  refuse_given(of_checkpoints, "checkpoint_dir is not, the directory of the checkpoints");
   if (!options.summary_dir.empty()) { return; }
   const auto* const no_events = "neither summary_dir nor checkpoint_dir, one of which holds the event files";
   refuse_given({{"summaries", has_summaries}}, no_events);
@@ -55,6 +56,7 @@ void check_directories(const training_options& options, bool has_summaries) {
 
 void complete(training_options& options, const std::optional<saver_options>& of_scaffold, bool has_summaries) {
   resolve_role(options);
+  const auto of_checkpoints = options_of_checkpoints(options);  // a scaffold may serve sessions without a directory, too
   auto& saver = options.saver;
   if (of_scaffold) { saver = *of_scaffold; }
   if (!options.max_to_keep.is_default()) { saver.max_to_keep = options.max_to_keep; }
@@ -66,7 +68,8 @@ void complete(training_options& options, const std::optional<saver_options>& of_
   refuse_negative("log_step_count_steps", options.log_step_count_steps);
   refuse_negative("log_every_secs", options.log_every_secs);
   refuse_negative("max_to_keep", options.max_to_keep);
-  check_directories(options, has_summaries);
+  check_bounds(options.save_checkpoint_interval);
+  check_directories(options, of_checkpoints, has_summaries);
   resolve_directories(options);
   if (options.checkpoint_dir.empty()) { return; }
   const auto use = options.group ? io::fence_use::always : io::fence_use::if_not_lockable;
@@ -101,6 +104,7 @@ checkpoint_saver_hook default_saver_hook(const training_options& options, bool i
       choose_saves({{"save_checkpoint_steps", options.save_checkpoint_steps, "save_checkpoint_secs", options.save_checkpoint_secs},
                     "save_checkpoint_overhead",
                     options.save_checkpoint_overhead,
+                    "save_checkpoint_interval",
                     options.save_checkpoint_interval},
                    default_period);
   if (!when || options.checkpoint_dir.empty()) { return checkpoint_saver_hook::off(); }

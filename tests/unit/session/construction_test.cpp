@@ -185,6 +185,10 @@ TEST_CASE("a session without default hooks rejects their options by name", "[ses
   refused("save_checkpoint_secs", {.save_checkpoint_secs = 10});
   refused("save_checkpoint_overhead", {.save_checkpoint_overhead = 0.1});
   refused("max_to_keep", {.max_to_keep = 3});
+  refused("save_checkpoint_interval", {.save_checkpoint_interval = {.min_interval = 30}});
+  refused("saver.shards", {.checkpoint_dir = "run", .saver = {.shards = 3}});
+  refused("saver.basename", {.saver = {.basename = "other.ckpt"}});
+  refused("log_every_secs", {.log_every_secs = 0});
   refused("save_summaries_steps", {.save_summaries_steps = 10});
   refused("save_summaries_at_end", {.save_summaries_at_end = true});
   refused("log_step_count_steps", {.log_step_count_steps = 10});
@@ -204,6 +208,7 @@ TEST_CASE("a session without a function that finds checkpoints restores the newe
   const sw::monitored_session session({.checkpoint_dir = directory.path()}, resumed);
   CHECK(session.global_step() == 7);
   CHECK(session.restored_from().has_value());
+  CHECK_NOTHROW(sw::monitored_session({.checkpoint_dir = directory.path(), .saver = {.basename = "other.ckpt"}}, resumed));
   const sw::monitored_session other(sw::session_setup{.options = {.checkpoint_dir = directory.path()},
                                                       .find_checkpoint = [] { return std::optional<sw::checkpoint_reader>(); }},
                                     resumed);

@@ -40,6 +40,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -362,6 +363,7 @@ TEST_CASE("a sharded saver of the graph writes as many data files", "[tensorflow
   CHECK(sw::checkpoint_reader(made.run_dir() + "/model.ckpt-3").read("w").as<float>()[0] == trained(3));
   auto again = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir()});
   CHECK(again.global_step() == 3);
+  CHECK_NOTHROW(sw::monitored_training_session(made.graph));  // the shards of the graph are no option without a directory
 }
 
 TEST_CASE("a worker that waits for a step sees the steps of others", "[tensorflow][session]") {
@@ -504,6 +506,20 @@ TEST_CASE("a session over a graph writes the values of the argument summaries", 
   CHECK_THROWS_WITH(
       sw::monitored_training_session(made.graph, {}, sw::summaries(sw::summary::scalar("cost", tf::typed_fetch<float>("loss:0")))),
       ContainsSubstring("summaries is given, but neither summary_dir nor checkpoint_dir"));
+}
+
+TEST_CASE("save_summaries_at_end is not available over a graph, and true is an error", "[tensorflow][session]") {
+  const test::log_capture quiet;
+  stub_graph made;
+  const auto train = [&](std::optional<bool> at_end, std::string directory) {
+    auto session = sw::monitored_training_session(made.graph, {.save_summaries_at_end = at_end, .summary_dir = std::move(directory)});
+  };
+  const auto refused = ContainsSubstring("save_summaries_at_end is not available over a graph");
+  CHECK_THROWS_WITH(train(true, made.run_dir()), refused);
+  CHECK_THROWS_AS(train(true, made.run_dir()), sw::invalid_argument_error);
+  CHECK_THROWS_WITH(train(true, {}), refused);
+  CHECK_NOTHROW(train(false, made.run_dir()));
+  CHECK_NOTHROW(train(std::nullopt, made.run_dir()));
 }
 
 TEST_CASE("transient failures of TensorFlow recover in a new session", "[tensorflow][session]") {

@@ -275,6 +275,19 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
       {"save_checkpoint_overhead", [](auto& given) { given.save_checkpoint_overhead = 0.02; }},
       {"checkpoint_listeners", [](auto& given) { given.checkpoint_listeners = {std::make_shared<sw::checkpoint_saver_listener>()}; }},
       {"max_to_keep", [](auto& given) { given.max_to_keep = 3; }},
+      {"save_checkpoint_interval", [](auto& given) { given.save_checkpoint_interval = {.max_interval = 60}; }},
+      {"saver.basename", [](auto& given) { given.saver.basename = "other.ckpt"; }},
+      {"saver.pad_step_number", [](auto& given) { given.saver.pad_step_number = true; }},
+      {"saver.max_to_keep", [](auto& given) { given.saver.max_to_keep = 3; }},
+      {"saver.max_to_keep", [](auto& given) { given.saver.max_to_keep = sw::none; }},
+      {"saver.keep_every_n_hours", [](auto& given) { given.saver.keep_every_n_hours = 1; }},
+      {"saver.pinned", [](auto& given) { given.saver.pinned = {"model.ckpt-500"}; }},
+      {"saver.max_staged_bytes", [](auto& given) { given.saver.max_staged_bytes = 0; }},
+      {"saver.when_busy", [](auto& given) { given.saver.when_busy = sw::when_busy::skip; }},
+      {"saver.on_error", [](auto& given) { given.saver.on_error = sw::on_save_error::warn(); }},
+      {"saver.on_error", [](auto& given) { given.saver.on_error = sw::on_save_error::retry(3); }},
+      {"saver.shards", [](auto& given) { given.saver.shards = 3; }},
+      {"saver.sync", [](auto& given) { given.saver.sync = false; }},
   };
   const std::vector<std::pair<std::string, std::function<void(options&)>>> of_events{
       {"metrics", [&](auto& given) { given.metrics = {std::make_shared<sw::summary::csv_writer>(directory / "metrics.csv")}; }},
@@ -282,7 +295,9 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
       {"save_summaries_steps", [](auto& given) { given.save_summaries_steps = 100; }},
       {"save_summaries_secs", [](auto& given) { given.save_summaries_secs = 60; }},
       {"save_summaries_at_end", [](auto& given) { given.save_summaries_at_end = true; }},
+      {"check_summaries", [](auto& given) { given.check_summaries = true; }},
       {"log_step_count_steps", [](auto& given) { given.log_step_count_steps = 100; }},
+      {"log_every_secs", [](auto& given) { given.log_every_secs = 0; }},
   };
   const auto path = directory / "run";
   const log_capture log;
@@ -317,6 +332,32 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
   CHECK_NOTHROW(train(off));
   off = {.master = "local:a worker without directories", .is_chief = false, .save_checkpoint_steps = 100, .max_wait_secs = 0};
   CHECK_THROWS_AS(train(off), sw::deadline_exceeded_error);  // a worker does not save, so it needs no directory
+}
+
+TEST_CASE("saver options that a session without checkpoints uses, too, or whose value is the default, need no directory",
+          "[training][senseless_options]") {
+  const log_capture log;
+  CHECK_NOTHROW(train({.saver = {.file_system = sw::io::posix_file_system(),
+                                 .pool = std::make_shared<sw::io::pool>(1),
+                                 .clock = std::make_shared<sw::manual_clock>()}}));
+  CHECK_NOTHROW(train({.save_checkpoint_interval = {.min_interval = 1, .max_interval = 600}, .saver = {.max_to_keep = 5, .shards = 1}}));
+  counting_model model;
+  const auto scaffold = sw::scaffold<counting_model>({.saver = sw::saver_options{.basename = "other.ckpt"}});
+  CHECK_NOTHROW(sw::monitored_training_session(model, {}, scaffold));
+}
+
+TEST_CASE("the bounds of the interval between checkpoints need the share of the time that selects it", "[training][senseless_options]") {
+  const temporary_directory directory;
+  const log_capture log;
+  const sw::interval_bounds bounds{.min_interval = 30};
+  const auto path = directory / "run";
+  const auto refused = ContainsSubstring("save_checkpoint_interval is given, but save_checkpoint_overhead is not");
+  CHECK_THROWS_WITH(train({.checkpoint_dir = path, .save_checkpoint_interval = bounds}), refused);
+  CHECK_THROWS_WITH(train({.checkpoint_dir = path, .save_checkpoint_steps = 10, .save_checkpoint_interval = bounds}), refused);
+  CHECK_THROWS_WITH(sw::checkpoint_saver_hook({.checkpoint_dir = path, .save_steps = 10, .save_interval = bounds}),
+                    ContainsSubstring("save_interval is given, but save_overhead is not"));
+  CHECK_NOTHROW(train({.checkpoint_dir = path, .save_checkpoint_overhead = 0.1, .save_checkpoint_interval = bounds}));
+  CHECK_NOTHROW(train({.checkpoint_dir = path, .save_checkpoint_overhead = 0, .save_checkpoint_interval = bounds}));  // off
 }
 
 TEST_CASE("a value that makes no sense is an error that names the member: evaluations", "[training][senseless_options]") {

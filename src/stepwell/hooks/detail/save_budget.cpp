@@ -17,15 +17,14 @@ void add_to_mean(std::optional<seconds>& mean, seconds value) { mean = mean ? (*
 
 /// Returns true if the overhead is above zero, and therefore selects the interval.
 bool uses_budget(const saves_setting& said) {
-  const auto& [others, name, overhead, bounds] = said;
+  const auto& [others, name, overhead, bounds_name, bounds] = said;
   if (overhead.given() && !(*overhead.given() >= 0 && *overhead.given() < 1)) {
     throw invalid_argument_error(
         fmt::format("{} is {}; it must be a share of the time, from 0 (off) to less than 1, e.g. 0.02", name, *overhead.given()));
   }
-  refuse_negative("min_interval", bounds.min_interval);
-  if (!(bounds.min_interval <= bounds.max_interval)) {
-    throw invalid_argument_error(fmt::format("min_interval is {} s and max_interval is {} s; min_interval cannot be above max_interval",
-                                             bounds.min_interval.count(), bounds.max_interval.count()));
+  check_bounds(bounds);
+  if (overhead.is_default() && bounds != interval_bounds()) {
+    throw invalid_argument_error(fmt::format("{} is given, but {} is not; without it, the option has no effect", bounds_name, name));
   }
   if (!overhead.enabled()) { return false; }
   const auto refuse_both = [&](std::string_view other) {
@@ -37,6 +36,13 @@ bool uses_budget(const saves_setting& said) {
 }
 
 }  // namespace
+
+void check_bounds(const interval_bounds& bounds) {
+  refuse_negative("min_interval", bounds.min_interval);
+  if (bounds.min_interval <= bounds.max_interval) { return; }
+  throw invalid_argument_error(fmt::format("min_interval is {} s and max_interval is {} s; min_interval cannot be above max_interval",
+                                           bounds.min_interval.count(), bounds.max_interval.count()));
+}
 
 std::optional<save_schedule> choose_saves(const saves_setting& said, std::optional<cadence> otherwise) {
   const bool has_budget = uses_budget(said);

@@ -20,8 +20,13 @@ struct saves_setting {
   cadence_setting periods;
   std::string_view overhead_name;
   setting<double> overhead;
+  std::string_view bounds_name;
   interval_bounds bounds;
 };
+
+/// Checks the bounds of an interval.
+/// @errors `invalid_argument_error` if a bound is negative, or if the bounds contradict each other.
+void check_bounds(const interval_bounds& bounds);
 
 /// When to save: in each `period` or, if there is a `share`, at the interval that keeps the cost of saving within this share of the time.
 struct save_schedule {
@@ -32,7 +37,8 @@ struct save_schedule {
 
 /// Returns the schedule that the options select, or nullopt if they switch saving off. If none of them is set, the period is `otherwise`.
 /// @errors `invalid_argument_error` if a period is negative, if the overhead is not a share from 0 to 1, if the bounds are negative or
-///   contradict each other, or if a period and the overhead are both above zero; the message names the options.
+///   contradict each other, if bounds are given without the overhead, or if a period and the overhead are both above zero; the message
+///   names the options.
 [[nodiscard]] std::optional<save_schedule> choose_saves(const saves_setting& said, std::optional<cadence> otherwise);
 
 /// Measures the cost of each save and chooses the interval to the next one.
