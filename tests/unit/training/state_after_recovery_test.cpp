@@ -197,6 +197,7 @@ TEST_CASE("a recovery without a checkpoint begins anew, with and without a copy 
     model.failing = std::move(failing);
     auto options = options_in("", 8);
     options.save_checkpoint_steps = sw::none;
+    options.saver = {};
     options.keep_initial_state = keeps_copy;
     const auto init = [](growing_model& of) { of = {.failing = std::move(of.failing)}; };
     const auto scaffold = std::make_shared<sw::scaffold<growing_model>>(sw::scaffold_options<growing_model>{.init_op = init});
