@@ -101,6 +101,15 @@ struct is_fetch_list<fetch_list<Projection>> : std::true_type {};
 template<class T>
 concept fetches = is_fetch_pack<T>::value || is_fetch_list<T>::value;
 
+/// True if a session over `Raw` can read all fetches of `Pack`.
+template<class Raw, class Pack>
+inline constexpr bool can_read_all = true;
+template<class Raw, class... Projections>
+inline constexpr bool can_read_all<Raw, fetch_pack<Projections...>> =
+    (can_read<Raw, typename Raw::outcome_type, decltype(detail::untagged(std::declval<const Projections&>()))> && ...);
+template<class Raw, class Projection>
+inline constexpr bool can_read_all<Raw, fetch_list<Projection>> = can_read_all<Raw, fetch_pack<Projection>>;
+
 }  // namespace detail
 
 struct run_options;

@@ -97,6 +97,16 @@ constexpr auto request_type_of() {
 template<class Hook, class Raw>
 using request_of = typename decltype(request_type_of<Hook, Raw>())::type;
 
+/// False if a session over `Raw` cannot read the fetches that `Hook` requests.
+template<class Hook, class Raw>
+constexpr bool reads_its_fetches() {
+  if constexpr (std::is_void_v<request_of<Hook, Raw>>) {
+    return true;  // another check fails
+  } else {
+    return can_read_all<Raw, typename request_of<Hook, Raw>::pack_type>;
+  }
+}
+
 }  // namespace detail
 
 /// The type of `values` in `after_run(context, values)` of this hook.
@@ -233,6 +243,10 @@ struct checked_hook {
       "outcome in a later call");
   static_assert(is_awaited<Hook, Raw> || !std::is_void_v<request_of<Hook, Raw>>,
                 "stepwell: before_run must return void, fetch(...), run_args{fetch(...)}, or a std::optional of those");
+  static_assert(
+      reads_its_fetches<Hook, Raw>(),
+      "stepwell: this session cannot read a value that this hook fetches; a model session reads members of the step's result and of "
+      "the model, and callables that take one of them or both");
   STEPWELL_HOOK_POINTS(STEPWELL_CHECK, ;);
   static_assert(names_its_state<Hook>,
                 "stepwell: this hook has variables() but no name to save them under; give it `static constexpr auto state_name = \"...\"`");

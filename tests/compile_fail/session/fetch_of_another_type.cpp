@@ -1,4 +1,4 @@
-// expect: stepwell: this session cannot read the fetch
+// expect: stepwell: this session cannot read a value that this hook fetches
 // SPDX-License-Identifier: Apache-2.0
 // names: stepwell::nan_tensor_hook<float other_result::*>
 #include <stepwell/stepwell.hpp>
