@@ -118,6 +118,8 @@ private:
 template<class Projection>
 class best_checkpoint_hook : public detail::best_checkpoints {
 public:
+  static constexpr bool requests_only = true;
+
   /// @errors `invalid_argument_error` that names an invalid option.
   best_checkpoint_hook(best_checkpoint_options options, Projection watched)
       : best_checkpoint_hook(std::move(options), tagged<Projection>{"the watched value", std::move(watched)}) {}

@@ -90,11 +90,15 @@ template<class Value>
   }
 }
 
+template<class Value>
+[[gnu::noinline, gnu::cold]] void publish_wanted(value_publisher& publisher, Value value, std::int64_t step) {
+  publisher.publish_one(static_cast<double>(value), step);
+}
 /// Publishes a watched value if it is a number and a newer one is wanted.
 template<class Value>
-void publish_number(value_publisher& publisher, const Value& value, std::int64_t step) {
+[[gnu::always_inline]] inline void publish_number(value_publisher& publisher, const Value& value, std::int64_t step) {
   if constexpr (std::is_arithmetic_v<Value>) {
-    if (publisher.is_wanted()) [[unlikely]] { publisher.publish_one(static_cast<double>(value), step); }
+    if (publisher.is_wanted()) [[unlikely]] { detail::publish_wanted(publisher, value, step); }
   }
 }
 
@@ -119,6 +123,7 @@ template<class Projection>
 class nan_tensor_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
+  static constexpr bool requests_only = true;
 
   nan_tensor_hook(nan_tensor_options options, Projection watched) : watched_(stepwell::fetch(std::move(watched))), options_(options) {}
   /// Takes a fetch with a display name. The messages of the hook contain the name. The name is stored apart from the fetch, because the
@@ -134,7 +139,7 @@ public:
 
   auto before_run(auto& /*context*/) const { return watched_; }
 
-  void after_run(auto& context, const auto& values) {
+  [[gnu::always_inline]] void after_run(auto& context, const auto& values) {
     const auto& value = values.value();
     if (!detail::is_present(value)) { return; }
     detail::publish_number(publisher_, detail::present(value), context.global_step());
@@ -189,6 +194,7 @@ template<class Projection>
 class rollback_on_nan_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
+  static constexpr bool requests_only = true;
 
   rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, skip_batch /*answer*/)
       : watched_(stepwell::fetch(std::move(watched))), skips_(true), options_(options) {

@@ -203,6 +203,7 @@ class progress_hook {
 
 public:
   static constexpr auto phase = hook_phase::observe;
+  static constexpr bool requests_only = true;
 
   explicit progress_hook(progress_options options = {}, Watched... watched)
       : printer_(std::move(options), {detail::progress_name(watched)...}), watched_(stepwell::fetch(std::move(watched)...)) {}

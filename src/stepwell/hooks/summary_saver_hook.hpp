@@ -275,6 +275,7 @@ class summary_saver_hook {
 
 public:
   static constexpr auto phase = hook_phase::observe;
+  static constexpr bool requests_only = true;
 
   /// @errors `invalid_argument_error` if both periods are off. If there is no destination, the creation of the session throws an
   ///         `invalid_argument_error`.

@@ -430,6 +430,10 @@ private:
   std::unique_ptr<master_connection> connection_;
 };
 
+/// A model that counts its steps itself may do a run without a step.
+template<trainable_model Model>
+inline constexpr bool detail::counts_each_run<model_session<Model>> = !owns_global_step<Model>;
+
 /// Runs the steps of a model for an evaluation: the global step does not change.
 /// @lifetime The model must outlive the session.
 template<trainable_model Model>

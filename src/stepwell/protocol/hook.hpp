@@ -97,6 +97,11 @@ constexpr auto request_type_of() {
 template<class Hook, class Raw>
 using request_of = typename decltype(request_type_of<Hook, Raw>())::type;
 
+/// False if `before_run` of `Hook` does not use the group of the session, also not through functions of the user. The hooks of the library
+/// declare this with `static constexpr bool requests_only = true`; a run is then cheaper.
+template<class Hook, class Raw>
+inline constexpr bool may_use_group_before_run = before_run_hook<Hook, Raw> && !requires { requires Hook::requests_only; };
+
 /// False if a session over `Raw` cannot read the fetches that `Hook` requests.
 template<class Hook, class Raw>
 constexpr bool reads_its_fetches() {

@@ -65,6 +65,10 @@ namespace detail {
 template<class T>
 concept lvalue = std::is_lvalue_reference_v<T>;
 
+/// True if each run of `Raw` increases its global step.
+template<class Raw>
+inline constexpr bool counts_each_run = false;
+
 /// True if `raw.read(outcome, fetch)` compiles.
 template<class Raw, class Outcome, class Fetch>
 concept can_read = requires(const Raw& raw, const Outcome& outcome, const Fetch& fetch) { raw.read(outcome, fetch); };

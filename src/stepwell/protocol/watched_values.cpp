@@ -42,13 +42,14 @@ void value_publisher::start(std::shared_ptr<watched_values> values, const std::v
   values_ = std::move(values);
   slots_.clear();
   for (const auto& name : names) { slots_.push_back(values_->add(name)); }
-  reads_ = values_->reads();
+  all_reads_ = &values_->reads_;
+  reads_ = all_reads_->load(std::memory_order_relaxed);
   if (reads_ > 0) { --reads_; }  // a reader waits for values again, because a recovery has dropped those that were published
 }
 
 void value_publisher::publish(std::span<const std::optional<double>> values, std::int64_t step) {
   if (!values_) { return; }
-  reads_ = values_->reads();
+  reads_ = all_reads_->load(std::memory_order_relaxed);
   values_->store(slots_, values, step);
 }
 

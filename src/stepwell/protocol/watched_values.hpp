@@ -37,6 +37,8 @@ public:
   void clear();
 
 private:
+  friend class value_publisher;  // looks at `reads_` in each run
+
   struct watched_value {
     std::string name;
     std::optional<double> value = std::nullopt;
@@ -55,16 +57,20 @@ public:
   /// Call this function after each creation of the session. If two hooks publish a value of the same name, `read` returns the newest one.
   void start(std::shared_ptr<watched_values> values, const std::vector<std::string>& names);
   /// Returns true if the values were read since the last call of `publish`: the hook should fetch and publish newer ones.
-  [[nodiscard]] bool is_wanted() const noexcept { return values_ != nullptr && values_->reads() != reads_; }
+  /// @cost One relaxed load and one comparison.
+  [[nodiscard]] bool is_wanted() const noexcept { return all_reads_->load(std::memory_order_relaxed) != reads_; }
   /// Publishes the values of `step`, one for each name. An empty one changes nothing. Does nothing before `start`.
   void publish(std::span<const std::optional<double>> values, std::int64_t step);
   /// Like `publish`, for a hook that publishes one value.
   void publish_one(double value, std::int64_t step);
 
 private:
+  static constexpr std::atomic<std::uint64_t> no_reads = 0;
+
   std::shared_ptr<watched_values> values_;
   std::vector<std::size_t> slots_;
-  std::uint64_t reads_ = 0;
+  const std::atomic<std::uint64_t>* all_reads_ = &no_reads;  // of `values_`
+  std::uint64_t reads_ = 0;                                  // at the last call of `publish`
 };
 
 }  // namespace stepwell

@@ -80,11 +80,8 @@ public:
   /// Returns true if a hook may request options of a run, and thus a trace. If not, only runs whose caller passes options contain code for
   /// tracing.
   static consteval bool may_trace() { return (detail::requests_options<detail::hook_type_of<Held>, Raw> || ...); }
-  /// Returns true if a hook has `Point`.
-  template<class Point>
-  static consteval bool has_any() {
-    return (Point::template is_in<detail::hook_type_of<Held>, Raw> || ...);
-  }
+  /// Returns true if `before_run` of a hook may use the group of the session.
+  static consteval bool may_use_group_before_run() { return (detail::may_use_group_before_run<detail::hook_type_of<Held>, Raw> || ...); }
   /// Returns the first hook of type `Hook`, in the order of calls.
   template<class Hook>
   [[nodiscard]] Hook& get() {

@@ -194,7 +194,8 @@ template<class Step, class Core, class Cursor, class Outcome>
 [[gnu::always_inline]] inline void keep_step(Core& core, Cursor& cursor, const loop_place& place, std::optional<Step>& step,
                                              Outcome& outcome) {
   step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in place, without a copy
-  detail::guarded(core, step_stage::boundary, [&] { cursor.advance(step->global_step); });
+  detail::guarded(core, step_stage::boundary,
+                  [&] { cursor.template advance<counts_each_run<typename Core::raw_type>>(step->global_step); });
 }
 
 /// Does one step of a loop with the next batch, without its boundary. Stores the step in `step` if it is done.

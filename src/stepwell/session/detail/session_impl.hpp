@@ -50,7 +50,7 @@ public:
   auto prepare(run_context<Raw>& context, const Caller& caller) {
     if (failure_) [[unlikely]] { forget_failure(); }
     state_.to_within_step(detail::session_phase::stepping);
-    constexpr bool marks = hook_set<Raw, Held...>::template has_any<detail::before_run_point>();
+    constexpr bool marks = hook_set<Raw, Held...>::may_use_group_before_run();
     if constexpr (marks) { is_before_step_ = true; }
     auto request = run_request(caller, hooks_.template before_run<typename Caller::hook_choice, Traced>(context));
     if constexpr (marks) { is_before_step_ = false; }

@@ -89,10 +89,11 @@ public:
     if (skips_) [[unlikely]] { pass_over_skipped(); }
     return source_.peek();
   }
-  /// Advances the source, after the step that increased the global step to `global_step`.
+  /// Advances the source, after the run to the step `global_step`. `Counts`: each run increases the global step.
+  template<bool Counts>
   void advance(std::int64_t global_step) {
     source_.advance();
-    has_moved_ = global_step == stands_at_;
+    if constexpr (!Counts) { has_moved_ = global_step == stands_at_; }
     stands_at_ = global_step;
   }
 
@@ -170,6 +171,7 @@ public:
   source_cursor& operator=(const source_cursor&) = delete;
 
   [[nodiscard]] const no_data::batch* peek() const noexcept { return source_.peek(); }
+  template<bool Counts>
   void advance(std::int64_t /*global_step*/) noexcept {}
   [[nodiscard]] static constexpr int show_epoch(const session_facts& /*facts*/) noexcept { return 0; }
   [[nodiscard]] static constexpr bool is_ahead() noexcept { return false; }
