@@ -56,6 +56,13 @@ namespace {
 
 using options = sw::training_options;
 
+/// Returns what the graph has under `name` in a run in which `value` is fed to it.
+template<class Session, class Value>
+tf::tensor fed_and_fetched(Session& session, const std::string& name, const Value& value) {
+  auto [got] = session.run(sw::fetch(name), sw::feed(name, value));
+  return std::move(got);
+}
+
 /// The graph of the stub, imported from a temporary file.
 struct stub_graph {
   test::temporary_directory directory;
@@ -204,10 +211,7 @@ TEST_CASE("a run beside the steps may fetch a tensor that it feeds, too", "[tens
 TEST_CASE("numbers that are fed are converted to the dtype of the placeholder, as in TensorFlow", "[tensorflow][session]") {
   stub_graph made;
   auto session = sw::monitored_training_session(made.graph);
-  const auto fed = [&](const std::string& name, const auto& value) {
-    const auto [got] = session.run(sw::fetch(name), sw::feed(name, value));
-    return got;
-  };
+  const auto fed = [&](const std::string& name, const auto& value) { return fed_and_fetched(session, name, value); };
   CHECK(fed("rate:0", 0.1).template as<float>() == 0.1F);
   CHECK(fed("rate:0", 2).template as<float>() == 2.0F);
   CHECK(fed("rate:0", true).template as<float>() == 1.0F);
@@ -232,10 +236,7 @@ TEST_CASE("numbers that are fed are converted to the dtype of the placeholder, a
 TEST_CASE("numbers that are fed to a half or a bfloat16 are rounded to the nearest one, as by numpy", "[tensorflow][session]") {
   stub_graph made;
   auto session = sw::monitored_training_session(made.graph);
-  const auto fed = [&](const std::string& name, const auto& value) {
-    const auto [got] = session.run(sw::fetch(name), sw::feed(name, value));
-    return got;
-  };
+  const auto fed = [&](const std::string& name, const auto& value) { return fed_and_fetched(session, name, value); };
   const auto bits = [&](const std::string& name, const auto& value) {
     const auto got = fed(name, value);
     std::uint16_t all = 0;
