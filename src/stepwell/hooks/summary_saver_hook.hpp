@@ -196,7 +196,8 @@ struct summary_saver_options {
   /// (`session_requests::last_step`). If the session ends at another step, the close writes the values. Not set: the close writes only
   /// numbers that are members of the result or of the model, for example `&result::loss`; each run copies them. True: the close writes all
   /// values. Each run then copies the result of the step, which must be copyable (`can_keep_result`). References and views in the result
-  /// must be valid until the close. Sessions over graphs of TensorFlow do not have this mode. False: the last step has no special treatment.
+  /// must be valid until the close. False: the last step has no special treatment. Over a graph of TensorFlow, true is an error, and the
+  /// default is false, as in Python: TensorFlow executes what is fetched, and this may change variables.
   std::optional<bool> at_end = std::nullopt;
   /// If true, the hook throws `failed_precondition_error` if a variable of the model changes while the values are read, for example because a
   /// projection runs a module in training mode. A resumed run would otherwise differ. Costs two checksums of all variables for each summary.
@@ -291,7 +292,8 @@ public:
 
   void after_create_session(auto& session, auto& /*threads*/) {
     if (!work_) { return; }
-    writes_last_ = work_->at_end() != false;
+    constexpr bool executes_fetches = detail::has_fetch_key<std::remove_cvref_t<decltype(session.raw_session())>>;
+    writes_last_ = work_->at_end().value_or(!executes_fetches);
     keeps_result_ = work_->at_end() == true;
     last_ = nullptr;
     kept_step_.reset();

@@ -272,7 +272,7 @@ void complete(training_options& options, const graph_options& of_graph, const st
   if (options.save_summaries_at_end.value_or(false)) {
     throw invalid_argument_error(
         "monitored_training_session: save_summaries_at_end is not available over a graph of TensorFlow, because the results of its runs "
-        "cannot be copied; do not set it: the last step is then written if it is known before it is run");
+        "cannot be copied; do not set it");
   }
   const bool saves = options.is_chief && !options.checkpoint_dir.empty();
   if (saves) { options.saver.file_system = stepwell::detail::with_fence(std::move(options.saver.file_system), options.checkpoint_dir); }

@@ -184,7 +184,7 @@ auto make_training_session(const graph& over, training_options& options, std::tu
 /// * `config` has the numbers of threads of TensorFlow's session. If `inter_op_parallelism_threads` is 1, and `runtime.caller_thread` is not
 ///   set, operations run in the thread that calls `run`.
 /// * `check_update_fence` has no effect: a graph has no `update_fence`. `save_summaries_at_end` cannot be true: the results of runs cannot be
-///   copied. If it is not set, the summaries of the last step are written if the last step is known before it is run.
+///   copied. If it is not set, the last step is a step like any other, as in Python.
 /// * `group` must be null: a graph has no group of processes. TensorFlow's own servers train it on several machines, see `master`.
 /// * The functions of the scaffold are called with the `graph_session`. Without a scaffold, the operations `init_op`, `ready_op`,
 ///   `ready_for_local_init_op` and `local_init_op` of `graph_options::operations` are run.
