@@ -359,7 +359,12 @@ inScene(
     assert.ok(!(await tab.evaluate('document.body.innerText')).includes('\u202e'), 'no hidden change of direction');
     const width = await tab.evaluate('document.documentElement.scrollWidth');
     assert.ok(width <= 1440, `a long name makes the page ${width} px wide`);
+    await tab.evaluate(`window.saved = [], download = (name, content) => saved.push([name, content])`);
     await tab.evaluate(`[...curves.charts.values()].forEach((chart) => (chart.saveCsv(), chart.saveSvg()))`);
+    const images = `saved.filter(([name]) => name.endsWith('.svg'))`;
+    assert.ok((await tab.evaluate(`${images}.length`)) > 0);
+    const broken = `${images}.filter(([, image]) => new DOMParser().parseFromString(image, 'image/svg+xml').querySelector('parsererror'))`;
+    assert.deepEqual(await tab.evaluate(`${broken}.map(([name]) => name)`), [], 'images that are not well-formed');
   },
   { size: { height: 6000 } },
 );

@@ -268,6 +268,7 @@ export const hostileTags = [
   '(unclosed [regex',
   '=1+cmd|calc',
   'emoji 🙂 and ümlaut',
+  'no characters of XML: \ufffe\uffff',
 ];
 
 /** Tags, names, texts and log lines of an attacker. */

@@ -73,12 +73,13 @@ function byId(id) {
 }
 
 /**
- * Makes control characters and marks of writing direction visible, so that a text cannot pretend to be another one.
+ * Makes control characters and marks of writing direction visible, so that a text cannot pretend to be another one. Replaces what cannot be
+ * in XML, so that a chart can be saved as SVG.
  * @param {string} text
  */
 function visible(text) {
   // eslint-disable-next-line no-control-regex
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]/g, (c) => {
     return c < ' ' ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : '\ufffd';
   });
 }
