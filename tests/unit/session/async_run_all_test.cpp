@@ -34,12 +34,22 @@ struct batch_model {
   sw::variable_list variables() { return sw::variables({{"batches", batches}}); }
 };
 
+/// A model whose results cannot be assigned.
+struct constant_results {
+  struct result {
+    const std::int64_t batches;
+  };
+  std::int64_t batches = 0;
+  result step(const std::vector<int>&) { return {++batches}; }
+  sw::variable_list variables() { return sw::variables({{"batches", batches}}); }
+};
+
 auto batches_of_ten(std::optional<std::uint64_t> epochs = std::nullopt) {
   return sw::data::shuffled_batches(std::vector<int>(10, 1), {.batch_size = 4, .epochs = epochs});
 }
 
 template<class Session, class Source>
-asio::awaitable<sw::loop_result<std::int64_t>> whole_loop(Session& session, Source& source) {
+asio::awaitable<sw::loop_result<typename Session::result_type>> whole_loop(Session& session, Source& source) {
   co_await session.async_start();
   auto loop = co_await session.async_run_all(source);
   co_await session.async_close();
@@ -83,6 +93,13 @@ TEST_CASE("async_run_all does what run_all does", "[session][async][run_all]") {
   CHECK(loop.steps == 9);
   CHECK(loop.last->value == 9);
   CHECK(loop.why.cause == sw::stop_cause::end_of_data);
+}
+
+TEST_CASE("async_run_all assigns no result", "[session][async][run_all]") {
+  constant_results model;
+  sw::async_monitored_session session(sw::training_options(), model);
+  auto batches = batches_of_ten(3);
+  CHECK(result_of(whole_loop(session, batches)).last->value.batches == 9);
 }
 
 TEST_CASE("async_run_all repeats failed steps like a loop, and a type-erased session has it too", "[session][async][run_all]") {

@@ -19,15 +19,15 @@ using namespace sw::test;
 
 namespace {
 
-/// A model whose results count their copies.
+/// A model whose results count their copies, and cannot be assigned.
 struct copying_model {
   struct result {
     explicit result(int& counter) : copies(&counter) {}
     result(const result& other) : copies(other.copies) { ++*copies; }
     result(result&&) noexcept = default;
     result& operator=(const result&) = delete;
-    result& operator=(result&&) noexcept = default;
-    int* copies;
+    result& operator=(result&&) = delete;
+    int* const copies;
   };
   int copies = 0;
   std::int64_t steps = 0;
@@ -63,7 +63,7 @@ TEST_CASE("run_all ends at a stop, and does nothing after it", "[session][run_al
   CHECK(again.why.cause == sw::stop_cause::last_step);
 }
 
-TEST_CASE("run_all continues a source where it stands, and copies no result", "[session][run_all]") {
+TEST_CASE("run_all continues a source where it stands, and copies or assigns no result", "[session][run_all]") {
   copying_model model;
   sw::monitored_session session(model);
   auto numbers = sw::data::counter({.count = 10});

@@ -86,7 +86,7 @@ asio::awaitable<std::optional<Step>> next_awaited(std::shared_ptr<Async> self, H
   const typename Async::operation now(*self);
   self->throw_unless_started();
   loop_attempt<Step, typename Async::core_type, Holder&> attempt(self->core(), holder);
-  attempt.step = std::move(step);
+  if (step) { attempt.step.emplace(std::move(*step)); }
   attempt.outcome = outcome;
   attempt.place = self->place;
   std::exception_ptr failure;
@@ -143,7 +143,7 @@ asio::awaitable<loop_result<Result>> run_all_of(Async* self, Holder* holder) {
   for (;;) {
     auto step = co_await detail::next_of<Step>(self, holder);
     if (!step) { break; }
-    all.last = std::move(step);
+    all.last.emplace(std::move(*step));
     ++all.steps;
   }
   all.why = self->core().why();

@@ -91,7 +91,7 @@ loop_result<Result> run_over(Core& core, Source& source) {
   loop.attach();
   loop_result<Result> all;
   while (detail::take_next(core, loop)) { ++all.steps; }
-  all.last = std::move(loop.step);
+  if (loop.step) { all.last.emplace(std::move(*loop.step)); }
   all.why = core.why();
   all.values = core.requests().works().history();
   return all;
