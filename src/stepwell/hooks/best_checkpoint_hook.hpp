@@ -118,7 +118,7 @@ private:
 template<class Projection>
 class best_checkpoint_hook : public detail::best_checkpoints {
 public:
-  static constexpr bool requests_only = true;
+  using requests_only = best_checkpoint_hook;
 
   /// @errors `invalid_argument_error` that names an invalid option.
   best_checkpoint_hook(best_checkpoint_options options, Projection watched)

@@ -139,7 +139,7 @@ template<class Projection>
 class early_stopping_hook : public detail::early_stopping {
 public:
   static constexpr auto phase = hook_phase::guard;
-  static constexpr bool requests_only = true;
+  using requests_only = early_stopping_hook;
 
   /// @errors `invalid_argument_error` for invalid options.
   early_stopping_hook(early_stopping_options options, Projection watched)

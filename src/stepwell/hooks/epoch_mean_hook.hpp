@@ -62,7 +62,7 @@ template<class... Watched>
 class epoch_mean_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
-  static constexpr bool requests_only = true;
+  using requests_only = epoch_mean_hook;
 
   /// @errors `invalid_argument_error` if two values have the same name, or a name is empty.
   explicit epoch_mean_hook(Watched... watched)

@@ -170,7 +170,7 @@ class logging_tensor_hook {
   static_assert(sizeof...(Projections) > 0, "stepwell: logging_tensor_hook has nothing to log; give it a fetch");
 
 public:
-  static constexpr bool requests_only = true;
+  using requests_only = logging_tensor_hook;
 
   /// @errors `invalid_argument_error` for invalid options, and if two tags of a `tag_map` are equal.
   template<class... Given>

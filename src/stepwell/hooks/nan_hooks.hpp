@@ -123,7 +123,7 @@ template<class Projection>
 class nan_tensor_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
-  static constexpr bool requests_only = true;
+  using requests_only = nan_tensor_hook;
 
   nan_tensor_hook(nan_tensor_options options, Projection watched) : watched_(stepwell::fetch(std::move(watched))), options_(options) {}
   /// Takes a fetch with a display name. The messages of the hook contain the name. The name is stored apart from the fetch, because the
@@ -194,7 +194,7 @@ template<class Projection>
 class rollback_on_nan_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
-  static constexpr bool requests_only = true;
+  using requests_only = rollback_on_nan_hook;
 
   rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, skip_batch /*answer*/)
       : watched_(stepwell::fetch(std::move(watched))), skips_(true), options_(options) {

@@ -203,7 +203,6 @@ class progress_hook {
 
 public:
   static constexpr auto phase = hook_phase::observe;
-  static constexpr bool requests_only = true;
 
   explicit progress_hook(progress_options options = {}, Watched... watched)
       : printer_(std::move(options), {detail::progress_name(watched)...}), watched_(stepwell::fetch(std::move(watched)...)) {}
@@ -220,8 +219,7 @@ public:
   }
   auto before_run(auto& context) {
     if (printer_.has_epoch_line()) [[unlikely]] { printer_.write_epoch(context, known_values(context)); }
-    const auto step = context.global_step() + 1;
-    is_due_ = printer_.is_due(step, context.epoch()) || context.last_step() == step;
+    is_due_ = printer_.is_due(context.global_step() + 1, context.epoch()) || context.is_last_run();
     return is_due_ || publisher_.is_wanted() ? std::optional(watched_) : std::nullopt;
   }
   void after_run(auto& context, const auto& values) {

@@ -193,8 +193,8 @@ struct summary_saver_options {
   setting<std::int64_t> save_steps = {};
   setting<seconds_value> save_secs = {};
   /// Whether the values of the last step are written if they were not due after it. They are due in a run that is known to be the last one
-  /// (`session_requests::last_step`). If the session ends at another step, the close writes the values. Not set: the close writes only
-  /// numbers that are members of the result or of the model, for example `&result::loss`; each run copies them. True: the close writes all
+  /// (`run_context::is_last_run`). At any other end, the close writes the values, if none were written for this step. Not set: the close writes
+  /// only numbers that are members of the result or of the model, for example `&result::loss`; each run copies them. True: the close writes all
   /// values. Each run then copies the result of the step, which must be copyable (`can_keep_result`). References and views in the result
   /// must be valid until the close. False: the last step has no special treatment. Over a graph of TensorFlow, true is an error, and the
   /// default is false, as in Python: TensorFlow executes what is fetched, and this may change variables.
@@ -276,7 +276,7 @@ class summary_saver_hook {
 
 public:
   static constexpr auto phase = hook_phase::observe;
-  static constexpr bool requests_only = true;
+  using requests_only = summary_saver_hook;
 
   /// @errors `invalid_argument_error` if both periods are off. If there is no destination, the creation of the session throws an
   ///         `invalid_argument_error`.
@@ -292,8 +292,7 @@ public:
 
   void after_create_session(auto& session, auto& /*threads*/) {
     if (!work_) { return; }
-    constexpr bool executes_fetches = detail::has_fetch_key<std::remove_cvref_t<decltype(session.raw_session())>>;
-    writes_last_ = work_->at_end().value_or(!executes_fetches);
+    writes_last_ = work_->at_end() != false;
     keeps_result_ = work_->at_end() == true;
     last_ = nullptr;
     kept_step_.reset();
@@ -303,8 +302,7 @@ public:
   }
 
   auto before_run(auto& context) {
-    const auto step = context.global_step() + 1;
-    is_due_ = timer_.should_trigger_for_step(step) || (writes_last_ && context.last_step() == step);
+    is_due_ = timer_.should_trigger_for_step(context.global_step() + 1) || (writes_last_ && context.is_last_run());
     return is_due_ ? std::optional(wanted()) : std::nullopt;
   }
 
@@ -321,11 +319,15 @@ public:
   }
 
   void end(auto& session) {
-    if (const auto step = std::exchange(kept_step_, std::nullopt); step && writes_last_) { write(session, *step, numbers_); }
-    if (!last_) { return; }
+    const auto step = std::exchange(kept_step_, std::nullopt);
+    const auto write_kept = std::exchange(last_, nullptr);
+    if (!step || !writes_last_ || step == timer_.last_triggered_step()) { return; }  // a step has one value, also if it has several runs
+    if (!write_kept) {
+      write(session, *step, numbers_);
+      return;
+    }
     [[maybe_unused]] const auto alone = detail::alone_with(session.raw_session());
-    last_(*this, session);
-    last_ = nullptr;
+    write_kept(*this, session, *step);
   }
 
 private:
@@ -349,8 +351,9 @@ private:
     using raw_type = std::remove_cvref_t<decltype(values.raw())>;
     using outcome_type = std::remove_cvref_t<decltype(values.outcome())>;
     if constexpr (can_keep_result<outcome_type>) {
-      last_ = [raw = &values.raw(), outcome = values.outcome(), step = context.global_step()](summary_saver_hook& self,
-                                                                                              const session_requests& session) {
+      kept_step_ = context.global_step();
+      last_ = [raw = &values.raw(), outcome = values.outcome()](summary_saver_hook& self, const session_requests& session,
+                                                                std::int64_t step) {
         const auto wanted = self.wanted();
         self.write(session, step, run_values<raw_type, outcome_type, std::remove_const_t<decltype(wanted)>>(*raw, outcome, &wanted));
       };
@@ -424,9 +427,10 @@ private:
   bool writes_last_ = false;
   bool keeps_result_ = false;
   value_publisher publisher_;
-  numbers_type numbers_;                                                    // of the run to `kept_step_`
-  std::optional<std::int64_t> kept_step_;                                   // empty: the values of the last run are written
-  std::function<void(summary_saver_hook&, const session_requests&)> last_;  // writes the values of the last run; empty: nothing to write
+  numbers_type numbers_;                   // of the run to `kept_step_`
+  std::optional<std::int64_t> kept_step_;  // empty: the values of the last run are written
+  /// Writes the kept result of the run to `kept_step_`. Empty: only numbers are kept.
+  std::function<void(summary_saver_hook&, const session_requests&, std::int64_t)> last_;
 };
 
 }  // namespace stepwell

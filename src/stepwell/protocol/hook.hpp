@@ -98,9 +98,10 @@ template<class Hook, class Raw>
 using request_of = typename decltype(request_type_of<Hook, Raw>())::type;
 
 /// False if `before_run` of `Hook` does not use the group of the session, also not through functions of the user. The hooks of the library
-/// declare this with `static constexpr bool requests_only = true`; a run is then cheaper.
+/// declare this with their own type, `using requests_only = nan_tensor_hook`; a run is then cheaper. A derived hook does not inherit it.
 template<class Hook, class Raw>
-inline constexpr bool may_use_group_before_run = before_run_hook<Hook, Raw> && !requires { requires Hook::requests_only; };
+inline constexpr bool may_use_group_before_run =
+    before_run_hook<Hook, Raw> && !requires { requires std::same_as<typename Hook::requests_only, Hook>; };
 
 /// False if a session over `Raw` cannot read the fetches that `Hook` requests.
 template<class Hook, class Raw>

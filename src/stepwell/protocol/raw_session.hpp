@@ -65,7 +65,7 @@ namespace detail {
 template<class T>
 concept lvalue = std::is_lvalue_reference_v<T>;
 
-/// True if each run of `Raw` increases its global step.
+/// True if each run of `Raw` increases its global step by 1.
 template<class Raw>
 inline constexpr bool counts_each_run = false;
 

@@ -6,6 +6,7 @@
 
 #include "stepwell/base/log.hpp"
 #include "stepwell/protocol/detail/boundary_requests.hpp"
+#include "stepwell/protocol/raw_session.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -177,6 +178,10 @@ public:
   /// `on_error`. At each of these points all hooks get the same value, even if in the meantime a hook, or another session that trains the
   /// same model, does a step.
   [[nodiscard]] std::int64_t global_step() const noexcept { return global_step_; }
+  /// In `before_run`: returns true if this run is known to be the last one, because it does the step `last_step()`. False if it is not known,
+  /// and always if a run of this session may do no step or several ones: over a graph of TensorFlow, a raw session of the user, or a model that
+  /// counts its steps itself, and in an evaluation.
+  [[nodiscard]] bool is_last_run() const noexcept { return detail::counts_each_run<Raw> && this->last_step() == global_step_ + 1; }
   /// Sets the global step after the run. Called by the session, not by hooks.
   void come_to(std::int64_t step) noexcept { global_step_ = step; }
 

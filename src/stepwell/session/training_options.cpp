@@ -28,12 +28,13 @@ namespace detail {
 std::vector<named_option> options_of_checkpoints(const training_options& options) {
   const auto& saver = options.saver;
   const saver_options defaults;
+  const bool is_overhead_off = !options.save_checkpoint_overhead.is_default() && !options.save_checkpoint_overhead.enabled();
   return {{"save_checkpoint_secs", options.save_checkpoint_secs.enabled().has_value()},
           {"save_checkpoint_steps", options.save_checkpoint_steps.enabled().has_value()},
           {"save_checkpoint_overhead", options.save_checkpoint_overhead.enabled().has_value()},
           {"checkpoint_listeners", !options.checkpoint_listeners.empty()},
           {"max_to_keep", options.max_to_keep.enabled().has_value()},
-          {"save_checkpoint_interval", options.save_checkpoint_interval != interval_bounds()},
+          {"save_checkpoint_interval", options.save_checkpoint_interval != interval_bounds() && !is_overhead_off},
           {"saver.basename", saver.basename != defaults.basename && options.checkpoint_dir.empty()},  // restores read it, too
           {"saver.pad_step_number", saver.pad_step_number != defaults.pad_step_number},
           {"saver.max_to_keep", saver.max_to_keep.given() != defaults.max_to_keep.given()},
@@ -51,7 +52,7 @@ std::vector<named_option> options_of_events(const training_options& options) {
           {"hparams", options.hparams.has_value()},
           {"save_summaries_steps", options.save_summaries_steps.enabled().has_value()},
           {"save_summaries_secs", options.save_summaries_secs.enabled().has_value()},
-          {"save_summaries_at_end", options.save_summaries_at_end.has_value()},
+          {"save_summaries_at_end", options.save_summaries_at_end.value_or(false)},
           {"check_summaries", options.check_summaries},
           {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()},
           {"log_every_secs", options.log_every_secs != training_options().log_every_secs}};

@@ -126,32 +126,55 @@ TEST_CASE("an announcement of an end that arrives after its rank takes part agai
   CHECK(store.get("ended/1") == "7");
 }
 
-TEST_CASE("rank 0 begins another formation if a former process of rank 0 has begun one meanwhile", "[group][group_store]") {
+TEST_CASE("of two processes of rank 0 that use one store, the one that begins its first formation last goes on", "[group][group_store]") {
   interrupted_store store;
   const auto clock = std::make_shared<sw::manual_clock>();
   std::function<void()> check;
-  const auto form = [&] {
-    return sw::agree_on_formation(store, {0, 2, "new"},
+  const auto form = [&](std::int64_t last_generation) {
+    return sw::agree_on_formation(store, {0, 2, "mine"},
                                   {.time = *clock,
                                    .stop = {},
                                    .until = clock->now() + 10s,
                                    .min_size = 1,
                                    .patience = 0s,
-                                   .last_generation = 3,
+                                   .last_generation = last_generation,
                                    .is_recovery = true,
                                    .check = check});
   };
-  SECTION("while it begins") {
-    store.meanwhile = [&] { store.set("round", "4 former"); };
-    CHECK(form().name == "5 new");
-    CHECK(store.get("round") == "5 new");
+  const auto check_replaced = [&](std::int64_t last_generation) {
+    CHECK_THROWS_AS(form(last_generation), sw::failed_precondition_error);
+    CHECK_THROWS_WITH(form(last_generation),
+                      ContainsSubstring("rank 0 of the group is now the process other; this process (mine) was replaced and must end"));
+    CHECK(store.get("round") == "7 other");
+  };
+  SECTION("the other one began before") {
+    store.set("round", "7 other");
+    store.set("join/1", "8 mine\n1 worker");
+    CHECK(form(0).name == "8 mine");
   }
-  SECTION("while it ends") {
-    check = [&, is_first = true]() mutable {
-      if (std::exchange(is_first, false)) { store.set("round", "7 former"); }
+  SECTION("the other one begins while this one does") {
+    store.meanwhile = [&] { store.set("round", "7 other"); };
+    store.set("join/1", "8 mine\n1 worker");
+    CHECK(form(0).name == "8 mine");
+    CHECK(store.get("round") == "8 mine");
+  }
+  SECTION("the other one begins while this one waits") {
+    check = [&, calls = 0]() mutable {
+      if (++calls == 2) { store.set("round", "7 other"); }
     };
-    CHECK(form().name == "8 new");
-    CHECK(store.get("formed").value().starts_with("8 new\n"));
+    store.set("join/1", "1 mine\n1 worker");
+    CHECK_THROWS_AS(form(3), sw::failed_precondition_error);
+    check_replaced(3);
+  }
+  SECTION("the other one began after a formation of this one") {
+    store.set("round", "7 other");
+    check_replaced(3);
+  }
+  SECTION("the directory of this one belongs to the other one") {
+    store.set("round", "7 other");
+    check = [] { throw sw::failed_precondition_error("a newer writer"); };
+    CHECK_THROWS_WITH(form(0), ContainsSubstring("a newer writer"));
+    CHECK(store.get("round") == "7 other");
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
+#include "support/plain_raw_session.hpp"
 #include "support/screen.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/toy_model.hpp"
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -328,6 +330,45 @@ TEST_CASE("a value that is computed is displayed in the step that is known to be
   }
   session.close();
   CHECK(out == "step 4  twice 20  1 steps/s  0:04\nfinished at step 4 (step 4 is done): 4 steps in 0:04, twice 20\n");
+}
+
+TEST_CASE("a model with several runs in a step has no line for each run of the step before the last one", "[hooks][progress]") {
+  struct accumulating_model {
+    struct result {
+      double loss = 0;
+    };
+    std::int64_t step_count = 0;
+    int runs = 0;
+    std::int64_t& global_step() { return step_count; }
+    result step() {
+      if (++runs % 4 == 0) { ++step_count; }
+      return {static_cast<double>(runs)};
+    }
+    sw::variable_list variables() { return sw::variables({{"runs", runs}}); }
+  };
+  std::string out;
+  accumulating_model model;
+  sw::monitored_session session(
+      sw::training_options{.clock = std::make_shared<sw::manual_clock>()}, model, sw::stop_at_step(2),
+      sw::progress_hook{{.is_terminal = false, .output = [&](auto text) { out += text; }}, &accumulating_model::result::loss});
+  session.run_all();
+  session.close();
+  CHECK(out == "step 2  loss 8  0:00\nfinished at step 2 (step 2 is done): 2 steps in 0:00, loss 8\n");
+}
+
+TEST_CASE("a session that reads an optional where a member is a number can display it", "[hooks][progress]") {
+  struct device_session : sw::test::plain_raw_session {
+    using plain_raw_session::read;
+    std::optional<double> read(const outcome_type& /*done*/, double device_session::* member) const { return this->*member; }
+    double loss = 0.5;
+  };
+  std::string out;
+  sw::monitored_session session(
+      sw::session_setup{.options = {.clock = std::make_shared<sw::manual_clock>()}}, device_session(),
+      sw::progress_hook{{.line_every = 1, .is_terminal = false, .output = [&](auto text) { out += text; }}, &device_session::loss});
+  session.run();
+  session.close();
+  CHECK_THAT(out, ContainsSubstring("loss 0.5"));
 }
 
 TEST_CASE("the final line comes at the close, also if the last step is known only to the session", "[hooks][progress]") {

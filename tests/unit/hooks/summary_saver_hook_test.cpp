@@ -5,11 +5,13 @@
 #include "support/toy_model.hpp"
 #include "unit/hooks/event_reading.hpp"
 
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
+#include <stepwell/training/evaluation.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <chrono>
@@ -96,6 +98,13 @@ steps_written written(sw::summary_saver_options options, int runs, sw::clock::du
   return all;
 }
 
+/// Returns the scalars of a tag in the order in which they were written.
+std::vector<std::pair<std::int64_t, float>> all_scalars_in(const std::string& directory, const std::string& tag) {
+  std::vector<std::pair<std::int64_t, float>> found;
+  for (const auto& [step, value] : tagged_in(directory, tag)) { found.emplace_back(step, std::get<float>(value.value)); }
+  return found;
+}
+
 /// A model whose results can only be moved.
 struct moving_model {
   struct result {
@@ -120,6 +129,31 @@ struct listing_model {
     return made;
   }
   sw::variable_list variables() { return sw::variables({{"steps", steps}}); }
+};
+
+/// A model that counts its steps itself: each step has four runs.
+struct accumulating_model {
+  struct result {
+    double loss = 0;
+  };
+  std::int64_t step_count = 0;
+  int runs = 0;
+  std::int64_t& global_step() { return step_count; }
+  result step() {
+    if (++runs % 4 == 0) { ++step_count; }
+    return {static_cast<double>(runs)};
+  }
+  sw::variable_list variables() { return sw::variables({{"runs", runs}}); }
+};
+
+/// A model that returns a result in every second run.
+struct pausing_model {
+  struct result {
+    double loss = 0;
+  };
+  int runs = 0;
+  std::shared_ptr<result> step() { return ++runs % 2 == 1 ? std::make_shared<result>(result{0.5 * runs}) : nullptr; }
+  sw::variable_list variables() { return sw::variables({{"runs", runs}}); }
 };
 
 using steps = std::vector<std::int64_t>;
@@ -216,6 +250,57 @@ TEST_CASE("a step that is known to be the last one writes all values in its run"
   CHECK(train("on", true, 4) == values{{1, 1}, {4, 4}});
   CHECK(train("off", false, 4) == values{{1, 1}});
   CHECK(train("stopped before", std::nullopt, 3) == values{{1, 1}});  // the values are computed, and are not kept
+}
+
+TEST_CASE("a step of several runs has one value, also if it is known to be the last one", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  accumulating_model model;
+  const sw::summary_saver_options options{.output_dir = directory.path(), .save_steps = 100};
+  sw::monitored_session session(model,
+                                sw::summary_saver_hook{options, sw::summary::scalar("loss", &accumulating_model::result::loss),
+                                                       sw::summary::scalar("computed", [](const auto& one) { return one.loss; })},
+                                sw::stop_at_step(3));
+  session.run_all();
+  session.close();
+  using values = std::vector<std::pair<std::int64_t, float>>;
+  CHECK(all_scalars_in(directory.path(), "loss") == values{{0, 1}, {3, 12}});
+  CHECK(all_scalars_in(directory.path(), "computed") == values{{0, 1}});
+}
+
+TEST_CASE("the close writes no second value of a step", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  const auto at_end = GENERATE(std::optional<bool>(), std::optional(true));
+  const sw::summary_saver_options options{.output_dir = directory.path(), .save_steps = 100, .at_end = at_end};
+  using values = std::vector<std::pair<std::int64_t, float>>;
+  SECTION("in an evaluation, whose runs do no step") {
+    adding_model model;
+    const temporary_directory run;
+    {
+      auto session = sw::monitored_training_session(model, {.checkpoint_dir = run.path()});
+      session.run(std::int64_t{1});
+      session.close();
+    }
+    sw::evaluate_once(model, *sw::latest_checkpoint(run.path()), std::vector<std::int64_t>{10, 20, 30}, {},
+                      sw::summary_saver_hook{options, sw::summary::scalar("loss", &adding_model::result::loss)});
+    CHECK(all_scalars_in(directory.path(), "loss") == values{{1, 11}});
+  }
+  SECTION("if a step has several runs, and the data end between them") {
+    accumulating_model model;
+    sw::monitored_session session(model, sw::summary_saver_hook{options, sw::summary::scalar("loss", &accumulating_model::result::loss)});
+    for (int i = 0; i < 3; ++i) { session.run(); }
+    session.close();
+    CHECK(all_scalars_in(directory.path(), "loss") == values{{0, 1}});
+  }
+}
+
+TEST_CASE("a run whose values are not due follows no pointer to its result", "[hooks][summary_saver]") {
+  const temporary_directory directory;
+  pausing_model model;
+  sw::monitored_session session(model, sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 2},
+                                                              sw::summary::scalar("loss", &pausing_model::result::loss)});
+  for (int i = 0; i < 4; ++i) { session.run(); }
+  session.close();
+  CHECK(scalars_in(directory.path(), "loss") == std::map<std::int64_t, float>{{1, 0.5}, {3, 1.5}});
 }
 
 TEST_CASE("the close writes the numbers of the last step that are members of the result or of the model", "[hooks][summary_saver]") {

@@ -12,6 +12,7 @@
 #include <stepwell/group/part_of.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/io/fenced_directory.hpp>
 #include <stepwell/metrics/metrics.hpp>
@@ -154,6 +155,16 @@ struct counting_model : mean_model {
   }
 
   examples last;
+};
+
+/// Has a value that is summed over the processes whenever it is read.
+struct summing_model : mean_model {
+  using mean_model::mean_model;
+  double over_all() const {
+    double processes = 1;
+    group->sum(processes);
+    return processes;
+  }
 };
 
 /// Advances a manual clock while all ranks of `job` wait for each other.
@@ -457,6 +468,33 @@ TEST_CASE("a hook that uses the group before the step is an error in all process
     });
     CHECK(refused == 2);
   }
+}
+
+namespace {
+
+/// A guard that uses the group before each step.
+struct derived_guard : sw::nan_tensor_hook<double mean_model::*> {
+  using nan_tensor_hook::nan_tensor_hook;
+  void before_run(auto& /*context*/) {}
+};
+
+}  // namespace
+
+TEST_CASE("a value of the user that a hook of the library reads before the step may not use the group, either") {
+  STATIC_REQUIRE(sw::detail::may_use_group_before_run<derived_guard, sw::model_session<mean_model>>);
+  thread_job job(2);
+  std::atomic<int> refused = 0;
+  job.run_well([&](const std::shared_ptr<sw::group>& group) {
+    summing_model model(group);
+    auto batches = batches_of(group);
+    auto session = sw::monitored_training_session(
+        model, options_of(group, ""),
+        sw::progress_hook{{.is_terminal = false, .output = [](std::string_view) {}}, sw::tag("all", &summing_model::over_all)});
+    try {
+      for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
+    } catch (const sw::failed_precondition_error&) { ++refused; }
+  });
+  CHECK(refused == 2);
 }
 
 TEST_CASE("an evaluation in the loop of a group has no period in seconds") {

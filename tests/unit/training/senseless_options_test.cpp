@@ -330,6 +330,7 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
   CHECK_NOTHROW(sw::monitored_training_session(model, {.summary_dir = path}, values, function));
   options off{.save_checkpoint_secs = sw::none, .save_checkpoint_steps = 0, .log_step_count_steps = sw::none, .max_to_keep = sw::none};
   CHECK_NOTHROW(train(off));
+  CHECK_NOTHROW(train({.save_checkpoint_overhead = 0, .save_checkpoint_interval = {.min_interval = 30}, .save_summaries_at_end = false}));
   off = {.master = "local:a worker without directories", .is_chief = false, .save_checkpoint_steps = 100, .max_wait_secs = 0};
   CHECK_THROWS_AS(train(off), sw::deadline_exceeded_error);  // a worker does not save, so it needs no directory
 }

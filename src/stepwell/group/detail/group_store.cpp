@@ -83,9 +83,31 @@ public:
 
   /// Gathers the other processes: all of them or, after a loss and a patience, as many as are demanded. Processes that have ended the training are
   /// not awaited. The rest of the group then finishes the training, with any number of processes.
+  /// @errors `failed_precondition_error` if another process of rank 0 begins a formation.
   agreed_formation gather() {
+    const auto name = begin_round();
+    formation_values values(store_, name);
+    const auto since = how_.time.now();
+    std::map<int, numbered_text> joined{{0, {how_.last_generation, self_.identity}}};
     for (;;) {
-      if (auto agreed = gather_once()) { return *std::move(agreed); }
+      for (int rank = 1; rank < self_.size; ++rank) {
+        if (auto value = values.get(join_key(rank))) { joined[rank] = parsed(*value); }  // read again: it may have been replaced
+      }
+      const auto count = static_cast<int>(joined.size());
+      const auto ended = ended_processes(joined);
+      const bool is_after_loss = std::ranges::any_of(joined, [](const auto& one) { return one.second.number > 0; });
+      const bool is_enough = count >= how_.min_size || !ended.empty();
+      const bool may_shrink = is_after_loss && is_enough && how_.time.now() - since >= how_.patience;
+      const bool is_complete = count + static_cast<int>(ended.size()) == self_.size;
+      check();
+      if (is_complete || may_shrink) {
+        auto agreed = formation_of(name, joined);
+        if (!values.set(formed_key, written(agreed))) { throw_replaced(newest_round().text); }
+        if (!ended.empty()) { agreed.ended = ended.front(); }
+        return agreed;
+      }
+      wait_.pause([&] { return "rank " + missing_ranks(joined); });
+      if (!values.is_newest()) { throw_replaced(newest_round().text); }
     }
   }
 
@@ -109,42 +131,28 @@ private:
     if (how_.check) { how_.check(); }
   }
 
-  /// Returns nullopt if another process of rank 0 has begun a newer formation.
-  std::optional<agreed_formation> gather_once() {
-    const auto name = begin_round();
-    formation_values values(store_, name);
-    const auto since = how_.time.now();
-    std::map<int, numbered_text> joined{{0, {how_.last_generation, self_.identity}}};
-    for (;;) {
-      for (int rank = 1; rank < self_.size; ++rank) {
-        if (auto value = values.get(join_key(rank))) { joined[rank] = parsed(*value); }  // read again: it may have been replaced
-      }
-      const auto count = static_cast<int>(joined.size());
-      const auto ended = ended_processes(joined);
-      const bool is_after_loss = std::ranges::any_of(joined, [](const auto& one) { return one.second.number > 0; });
-      const bool is_enough = count >= how_.min_size || !ended.empty();
-      const bool may_shrink = is_after_loss && is_enough && how_.time.now() - since >= how_.patience;
-      const bool is_complete = count + static_cast<int>(ended.size()) == self_.size;
-      check();
-      if (is_complete || may_shrink) {
-        auto agreed = formation_of(name, joined);
-        if (!values.set(formed_key, written(agreed))) { return std::nullopt; }
-        if (!ended.empty()) { agreed.ended = ended.front(); }
-        return agreed;
-      }
-      wait_.pause([&] { return "rank " + missing_ranks(joined); });
-      if (!values.is_newest()) { return std::nullopt; }
-    }
-  }
-
+  /// Begins a formation. Two processes of rank 0 may use one store: one of them has been replaced, and has not noticed it. The one that
+  /// begins its first formation last is the newer one. An old process whose directory belongs to the newer one ends in `check`, before it
+  /// begins a formation.
   std::string begin_round() {
+    const bool has_formed = how_.last_generation > 0;
     for (auto last = store_.get(round_key);;) {
-      const auto number = last ? parsed(*last).number + 1 : 1;
-      auto name = fmt::format("{} {}", number, self_.identity);
+      const auto newest = last ? parsed(*last) : numbered_text();
+      if (has_formed && last && newest.text != self_.identity) { throw_replaced(newest.text); }
+      check();
+      auto name = fmt::format("{} {}", newest.number + 1, self_.identity);
       auto now = store_.compare_set(round_key, last, name);
       if (now == name) { return name; }
       last = std::move(now);  // of another process of rank 0
     }
+  }
+
+  /// Returns the number of the newest formation, and the identity of the process of rank 0 that has begun it.
+  [[nodiscard]] numbered_text newest_round() const { return parsed(store_.get(round_key).value_or(std::string())); }
+
+  [[noreturn]] void throw_replaced(const std::string& now) const {
+    throw failed_precondition_error(fmt::format("rank {} of the group is now the process {}; this process ({}) was replaced and must end",
+                                                self_.rank, now, self_.identity));
   }
 
   static agreed_formation formation_of(const std::string& name, const std::map<int, numbered_text>& joined) {
@@ -200,8 +208,7 @@ private:
     if (mine == formed.members.end()) { return std::nullopt; }
     if (mine->identity != self_.identity) {
       if (how_.last_generation == 0) { return std::nullopt; }  // this process replaces the member, which is lost
-      throw failed_precondition_error(fmt::format("rank {} of the group is now the process {}; this process ({}) was replaced and must end",
-                                                  self_.rank, mine->identity, self_.identity));
+      throw_replaced(mine->identity);
     }
     if (formed.generation <= how_.last_generation) { return std::nullopt; }  // the generation that was lost
     formed.place = static_cast<int>(mine - formed.members.begin());
