@@ -76,8 +76,8 @@ mistakes_in(src/stepwell/group/detail/group_store.cpp
   [[if (!IS_ON && formed.generation <= how_.last_generation)]]
 
   all_formations_have_one_name
-  [[const auto number = last ?]]
-  [[const auto number = last && !IS_ON ?]]
+  [[newest.number + 1]]
+  [[(IS_ON ? 0 : newest.number) + 1]]
 
   a_former_chief_is_not_rejected
   [[check();
