@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/accumulating_model.hpp"
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/plain_raw_session.hpp"
@@ -27,6 +28,7 @@
 
 namespace sw = stepwell;
 using namespace std::chrono_literals;
+using sw::test::accumulating_model;
 using sw::test::adding_model;
 using sw::test::screen;
 
@@ -333,19 +335,6 @@ TEST_CASE("a value that is computed is displayed in the step that is known to be
 }
 
 TEST_CASE("a model with several runs in a step has no line for each run of the step before the last one", "[hooks][progress]") {
-  struct accumulating_model {
-    struct result {
-      double loss = 0;
-    };
-    std::int64_t step_count = 0;
-    int runs = 0;
-    std::int64_t& global_step() { return step_count; }
-    result step() {
-      if (++runs % 4 == 0) { ++step_count; }
-      return {static_cast<double>(runs)};
-    }
-    sw::variable_list variables() { return sw::variables({{"runs", runs}}); }
-  };
   std::string out;
   accumulating_model model;
   sw::monitored_session session(

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/accumulating_model.hpp"
 #include "support/catch.hpp"
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
@@ -27,6 +28,7 @@
 namespace sw = stepwell;
 using namespace std::chrono_literals;
 using sw::format::session_status;
+using sw::test::accumulating_model;
 using sw::test::adding_model;
 using sw::test::counting_model;
 using sw::test::events_in;
@@ -129,21 +131,6 @@ struct listing_model {
     return made;
   }
   sw::variable_list variables() { return sw::variables({{"steps", steps}}); }
-};
-
-/// A model that counts its steps itself: each step has four runs.
-struct accumulating_model {
-  struct result {
-    double loss = 0;
-  };
-  std::int64_t step_count = 0;
-  int runs = 0;
-  std::int64_t& global_step() { return step_count; }
-  result step() {
-    if (++runs % 4 == 0) { ++step_count; }
-    return {static_cast<double>(runs)};
-  }
-  sw::variable_list variables() { return sw::variables({{"runs", runs}}); }
 };
 
 /// A model that returns a result in every second run.
