@@ -98,7 +98,7 @@ public:
 
   void accept(scored_checkpoint checkpoint) {
     const std::lock_guard lock(mutex_);
-    unsaved_.reset();
+    failed_.reset();
     in_flight_.push_back({std::move(checkpoint), ++count_});
   }
   /// Returns the number of the last state that was accepted.
@@ -109,6 +109,7 @@ public:
   void note_durable(std::int64_t step) {
     const std::lock_guard lock(mutex_);
     if (const auto save = find(step); save != in_flight_.end()) { in_flight_.erase(save); }
+    if (failed_ && failed_->save.checkpoint.step == step) { failed_.reset(); }
   }
   /// Keeps the state of a failed save, unless a better state has been accepted since.
   void note_failed(snapshot state) {
@@ -117,37 +118,47 @@ public:
     if (save == in_flight_.end()) { return; }
     if (save->number == count_) {
       state.leave_pool();
-      unsaved_.emplace(std::move(*save), std::move(state));
+      failed_.emplace(std::move(*save), std::move(state));
     }
     in_flight_.erase(save);
   }
   /// Returns the kept state, whose save begins again. Empty if there is none.
   [[nodiscard]] std::optional<snapshot> take_unsaved() {
     const std::lock_guard lock(mutex_);
-    if (!unsaved_) { return std::nullopt; }
-    in_flight_.push_back(std::move(unsaved_->first));
-    auto state = std::move(unsaved_->second);
-    unsaved_.reset();
-    return state;
+    if (!failed_ || !failed_->state) { return std::nullopt; }
+    in_flight_.push_back(failed_->save);
+    return std::exchange(failed_->state, std::nullopt);
   }
+  /// Returns the kept state.
   [[nodiscard]] std::optional<numbered> unsaved() const {
     const std::lock_guard lock(mutex_);
-    return unsaved_ ? std::optional(unsaved_->first) : std::nullopt;
+    return failed_ && failed_->state ? std::optional(failed_->save) : std::nullopt;
+  }
+  /// Returns the newest state if its save has failed, until it is durable: also while its save runs again.
+  [[nodiscard]] std::optional<numbered> failed() const {
+    const std::lock_guard lock(mutex_);
+    return failed_ ? std::optional(failed_->save) : std::nullopt;
   }
   [[nodiscard]] std::size_t held_bytes() const {
     const std::lock_guard lock(mutex_);
-    return unsaved_ ? unsaved_->second.held_bytes() : 0;
+    return failed_ && failed_->state ? failed_->state->held_bytes() : 0;
   }
 
 private:
+  struct failed_save {
+    failed_save(numbered of, snapshot kept) : save(std::move(of)), state(std::move(kept)) {}
+    numbered save;
+    std::optional<snapshot> state;  // empty while it is saved again
+  };
+
   [[nodiscard]] std::vector<numbered>::iterator find(std::int64_t step) {
     return std::ranges::find(in_flight_, step, [](const numbered& save) { return save.checkpoint.step; });
   }
 
   mutable std::mutex mutex_;
   std::uint64_t count_ = 0;
-  std::vector<numbered> in_flight_;  // oldest first
-  std::optional<std::pair<numbered, snapshot>> unsaved_;
+  std::vector<numbered> in_flight_;    // oldest first
+  std::optional<failed_save> failed_;  // its save has failed, and has not succeeded since
 };
 
 }  // namespace
@@ -273,11 +284,11 @@ public:
       if (saves->count() < known) {
         throw unavailable_error("this checkpoint is not committed, because the best state could not be copied");
       }
-      const auto unsaved = saves->unsaved();
-      if (!unsaved || unsaved->number > known || warns) { return; }
+      const auto failed = saves->failed();  // its save may run again since the wait has ended
+      if (!failed || failed->number > known || warns) { return; }
       throw unavailable_error(fmt::format("this checkpoint is not committed, because the best state ({} = {} at step {}) is not saved",
-                                          what, number_text(unsaved->checkpoint.value), unsaved->checkpoint.step),
-                              unsaved->checkpoint.prefix);
+                                          what, number_text(failed->checkpoint.value), failed->checkpoint.step),
+                              failed->checkpoint.prefix);
     };
   }
 
