@@ -107,6 +107,15 @@ run_fuzz() {
   done
 }
 
+# run_delays [SEED]: runs the tests that have several threads. Random delays make other threads the fastest ones.
+run_delays() {
+  have build tool tests
+  configure dev
+  build dev all delays
+  # The threads sleep most of the time: six tests run together on two cores.
+  jobs=6 LD_PRELOAD=$root/build/dev/tests/delays/libdelays.so STEPWELL_DELAY_SEED=${1:-1} check dev -LE '^(long|ci|unsanitized|single)$'
+}
+
 # run_kills [COUNT]: kills a small training program COUNT times. After each kill, all views of its directory must agree.
 # run_kills sweep: instead, each file operation of that program is killed, fails, or loses the power of the machine.
 run_kills() {
