@@ -31,10 +31,10 @@ struct root {
 int main(int count, char** arguments) {
   const std::int64_t steps = count > 1 ? std::atoll(arguments[1]) : 1000;
   root model;
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = "runs/a"}, sw::stop_at_step(steps),
-      sw::summary_saver_hook({.save_steps = 100}, sw::summary::scalar("loss", &root::result::loss)),
-      sw::board_hook{{.port = 6007}, sw::tag("loss", &root::result::loss)});
+  auto session =
+      sw::monitored_training_session(model, {.checkpoint_dir = "runs/a"}, sw::stop_at_step(steps),
+                                     sw::summary_saver_hook({.save_steps = 100}, sw::summary::scalar("loss", &root::result::loss)),
+                                     sw::board_hook{{.port = 6007}, sw::tag("loss", &root::result::loss)});
   session.run_all();
   session.close();
   std::printf("guess %g\n", model.guess);

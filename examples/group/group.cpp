@@ -97,7 +97,8 @@ void kill_once(const std::string& run_dir) {
   std::raise(SIGKILL);
 }
 
-void train(const std::shared_ptr<sw::group>& group, const std::string& run_dir, std::int64_t last_step, int killed_rank, std::int64_t killed_at) {
+void train(const std::shared_ptr<sw::group>& group, const std::string& run_dir, std::int64_t last_step, int killed_rank,
+           std::int64_t killed_at) {
   const auto examples = noisy_wave(1000);
   cubic model(group);
   auto batches = sw::data::shuffled_batches(sw::parts_of(examples, group), {.batch_size = 40, .seed = 3});
@@ -121,8 +122,8 @@ int main(int count, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   try {
     const auto group = make_group(&count, &arguments);
-    train(group, count > 1 ? arguments[1] : "group-run", count > 2 ? std::stoll(arguments[2]) : 200, count > 3 ? std::stoi(arguments[3]) : -1,
-          count > 4 ? std::stoll(arguments[4]) : -1);
+    train(group, count > 1 ? arguments[1] : "group-run", count > 2 ? std::stoll(arguments[2]) : 200,
+          count > 3 ? std::stoi(arguments[3]) : -1, count > 4 ? std::stoll(arguments[4]) : -1);
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "group: %s\n", failed.what());
     return 1;

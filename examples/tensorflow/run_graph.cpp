@@ -36,6 +36,7 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -167,7 +168,7 @@ struct reference {
     std::vector<tf::named_feed> all;
     for (const auto& one : feeds) {
       try {
-        all.push_back({one.name, one.at(step)});
+        all.emplace_back(one.name, one.at(step));
       } catch (const std::exception& failure) { throw std::runtime_error("feed \"" + one.name + "\": " + failure.what()); }
     }
     return all;
@@ -218,14 +219,12 @@ std::string numbers(const tf::tensor& value) {
   return joined(value.span<Number>(), [](Number one) { return text_of(one); });
 }
 /// Like `numbers`, for types of 16 bits that C++20 does not have.
-template<double (*value_of)(std::uint16_t)>
+template<double (*ValueOf)(std::uint16_t)>
 std::string short_floats(const tf::tensor& value) {
   const std::span elements(reinterpret_cast<const std::uint16_t*>(value.bytes().data()), value.size());
-  return joined(elements, [](std::uint16_t bits) { return text_of(value_of(bits)); });
+  return joined(elements, [](std::uint16_t bits) { return text_of(ValueOf(bits)); });
 }
-std::string strings(const tf::tensor& value) {
-  return joined(value.strings(), [](const std::string& one) -> const std::string& { return one; });
-}
+std::string strings(const tf::tensor& value) { return joined(value.strings(), std::identity{}); }
 
 using formatter = std::string (*)(const tf::tensor&);
 
@@ -328,7 +327,7 @@ void train(const arguments& given, const reference& wanted, tf::graph& graph, Ho
       const auto values = session.run(sw::fetch_list(wanted.fetches), sw::target(wanted.train), wanted.feeds_at(step));
       print_line(session.global_step(), values);
     }
-  } catch (const sw::out_of_range_error&) {}  // the end of a queue is the end of the training
+  } catch (const sw::out_of_range_error&) {}  // NOLINT(bugprone-empty-catch): the end of a queue is the end of the training
   session.close();
 }
 

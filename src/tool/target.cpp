@@ -71,7 +71,7 @@ std::optional<std::string> directory_with_events(const console& to, const std::s
       auto inside = list_names(to, next[i]);
       if (!inside.event_files.empty()) { return next[i]; }
       std::ranges::move(inside.directories, std::back_inserter(next));
-    } catch (const error&) {}  // this directory cannot be read
+    } catch (const error&) {}  // NOLINT(bugprone-empty-catch): this directory cannot be read
   }
   return std::nullopt;
 }

@@ -54,7 +54,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
   static_cast<void>(answer_bytes(text, {.port = 6007}, [&](const request& asked) { return service->answer_to(asked); }));
   // The same bytes as the target of a request that passes the rules.
-  request asked{.method = (data[0] & 2) != 0 ? "POST" : "GET", .target = "/api/" + text, .body = text, .address = "127.0.0.1", .port = 6007};
+  request asked{
+      .method = (data[0] & 2) != 0 ? "POST" : "GET", .target = "/api/" + text, .body = text, .address = "127.0.0.1", .port = 6007};
   asked.hosts = {"localhost:6007"};
   asked.content_type = "application/json";
   asked.last_event_id = text.substr(0, 20);

@@ -25,7 +25,9 @@ public:
   std::function<void(std::size_t)> meanwhile = nullptr;
 
   [[nodiscard]] time_point now() const override { return time; }
-  [[nodiscard]] wall_time wall_now() const override { return wall_time(std::chrono::duration_cast<wall_time::duration>(time.time_since_epoch())); }
+  [[nodiscard]] wall_time wall_now() const override {
+    return wall_time(std::chrono::duration_cast<wall_time::duration>(time.time_since_epoch()));
+  }
   alarm_id call_at(time_point /*when*/, std::function<void()> /*action*/) override { return 0; }
   void cancel(alarm_id /*id*/) override {}
 

@@ -97,7 +97,7 @@ log_scope::log_scope(const std::string& name) noexcept : before_(std::exchange(c
 log_scope::~log_scope() { current_name = before_; }
 
 const std::string& log_name() noexcept {
-  static const std::string* const none = new std::string;
+  static const std::string* const none = new std::string;  // NOLINT(bugprone-unhandled-exception-at-new): once, a few bytes
   return current_name != nullptr ? *current_name : *none;
 }
 

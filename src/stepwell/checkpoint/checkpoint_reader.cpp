@@ -233,7 +233,7 @@ private:
       cost += key.size() + 8 * where.shape.size() + sizeof(format::bundle_entry) + sizeof(std::string) + 5 * of_allocation;
     }
     for (const auto& slice : where.slices) {
-      cost += sizeof(stored_slice) + sizeof(slice) + 2 * (sizeof(format::slice_extent) * slice.size() + of_allocation);
+      cost += sizeof(stored_slice) + sizeof(format::tensor_slice) + 2 * (sizeof(format::slice_extent) * slice.size() + of_allocation);
     }
     return cost;
   }
@@ -267,7 +267,7 @@ private:
     entry.size_bytes = is_partitioned ? 0 : static_cast<std::uint64_t>(where.size);
     entry.crc32c = is_partitioned ? 0 : where.crc32c;
     if (is_partitioned) { slices_.emplace(made_.entries.size(), std::move(where.slices)); }
-    made_.entries.push_back(std::move(entry));
+    made_.entries.push_back(entry);
   }
 
   void gather_parts(std::size_t position, std::vector<format::tensor_slice>& slices) {

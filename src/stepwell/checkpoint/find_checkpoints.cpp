@@ -31,17 +31,17 @@ class damage_report {
 public:
   void add(const std::string& prefix, const error& failure) {
     is_short_of_memory_ = is_short_of_memory_ || detail::is_memory_shortage(failure.cause());
-    if (++count_ > most_) { return; }
+    if (++count_ > most) { return; }
     log_warning(fmt::format("checkpoint {} is damaged and skipped: {}", prefix, failure.what()));
     text_.append("\n  ").append(prefix).append(": ").append(failure.what());
-    if (count_ == most_) { log_warning("further checkpoints that are damaged or missing are skipped without a message"); }
+    if (count_ == most) { log_warning("further checkpoints that are damaged or missing are skipped without a message"); }
   }
 
-  [[nodiscard]] std::string text() const { return count_ > most_ ? fmt::format("{}\n  and {} more", text_, count_ - most_) : text_; }
+  [[nodiscard]] std::string text() const { return count_ > most ? fmt::format("{}\n  and {} more", text_, count_ - most) : text_; }
   [[nodiscard]] bool is_short_of_memory() const noexcept { return is_short_of_memory_; }
 
 private:
-  static constexpr std::size_t most_ = 20;
+  static constexpr std::size_t most = 20;
   std::size_t count_ = 0;
   bool is_short_of_memory_ = false;
   std::string text_;

@@ -284,7 +284,7 @@ std::optional<checkpoint_reader> checkpoint_search::look() {
 // ---- session_creation
 
 void session_creation::restore(const variable_list& own, const checkpoint_reader& found) {
-  const auto search = found.search();
+  const auto& search = found.search();
   if (!search) { return restore_one(own, found); }
   std::optional<checkpoint_reader> older;
   for (;;) {

@@ -121,7 +121,7 @@ protected:
     if constexpr (can_seek && std::is_lvalue_reference_v<Source>) {
       try {
         if (was_running) { source_.seek(place_.position); }
-      } catch (...) {}  // the caller's next seek or peek of the source reports the failure
+      } catch (...) {}  // NOLINT(bugprone-empty-catch): the caller's next seek or peek of the source reports the failure
     }
   }
 

@@ -48,7 +48,7 @@ void write_nan(dtype type, std::span<std::byte> elements) noexcept {
 }  // namespace
 
 group::group(std::unique_ptr<engine> with, group_options options)
-    : engine_(std::move(with)), options_(std::move(options)), place_(place{engine_->rank(), engine_->size()}) {
+    : engine_(std::move(with)), options_(options), place_(place{engine_->rank(), engine_->size()}) {
   if (options_.min_size < 0 || options_.min_size > engine_->size()) {
     throw invalid_argument_error(
         fmt::format("group: min_size is {}; it must be between 0 and the size of the group, {}", options_.min_size, engine_->size()));
@@ -105,7 +105,7 @@ void group::sum_elements(dtype type, std::span<std::byte> elements) {
   const auto step = session_.running_step ? session_.running_step() : std::nullopt;
   if (!step || (step == voted_step_ && !has_ended_)) { return add(type, elements); }
   sum_with_vote(type, elements);
-  voted_step_ = *step;
+  voted_step_ = step;
 }
 
 bool group::sum_on_gpu(dtype type, std::span<std::byte> elements) {

@@ -144,6 +144,7 @@ public:
     if (!detail::is_present(value)) { return; }
     detail::publish_number(publisher_, detail::present(value), context.global_step());
     if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] {
+      // NOLINTNEXTLINE(cppcoreguidelines-slicing): only the requests are passed on
       give_up<detail::passed_apart<decltype(detail::present(value))>>(context, context.global_step(), detail::present(value));
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/fenced_directory.hpp"
 
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/atomic_file.hpp"
@@ -61,18 +62,22 @@ detail::lock_content owner_in(std::string_view name) {
   return {.pid = parts[1], .host = std::string(name), .since = parts[2], .is_whole = true};
 }
 
-/// Removes a file, or a directory with its content.
-result<void> remove_all(file_system& files, const std::string& path) {
+/// Returns `done`, but no error if a file has disappeared: an operation that an earlier writer has begun may still end.
+result<void> unless_gone(result<void> done) { return !done && done.error().code == errc::not_found ? result<void>() : done; }
+
+/// Calls `action` with the path of each file and, behind its content, of each directory below `path`, and with `path` itself.
+result<void> for_each_below(file_system& files, const std::string& path,
+                            function_ref<result<void>(const std::string& path, bool is_directory)> action) {
   const auto about = files.stat(path);
-  if (!about) { return about.error(); }
+  if (!about) { return unless_gone(about.error()); }
   if (about->is_directory) {
     const auto names = files.list(path);
-    if (!names) { return names.error(); }
+    if (!names) { return unless_gone(names.error()); }
     for (const auto& name : *names) {
-      if (auto removed = remove_all(files, join_path(path, name)); !removed) { return removed; }
+      if (auto done = for_each_below(files, join_path(path, name), action); !done) { return done; }
     }
   }
-  return files.remove(path);
+  return unless_gone(action(path, about->is_directory));
 }
 
 /// Appends the content of the file `from` to the empty file `to`, and makes it durable.
@@ -234,30 +239,30 @@ private:
   result<void> seal_and_clean() {
     const auto names = base_->list(staging_);
     if (!names) { return explained(names.error()); }
+    // First, all that earlier writers have prepared: an operation that one of them has begun can then no longer place it.
+    for (const auto& name : *names) {
+      static_cast<void>(for_each_below(*base_, join_path(staging_, name), [&](const std::string& path, bool is_directory) {
+        return is_directory || is_record(path) ? result<void>() : base_->remove(path);
+      }));
+    }
     for (const auto& name : *names) {
       const auto taken = join_path(staging_, name);
-      if (auto sealed = seal(taken); !sealed) { return explained(std::move(sealed).error()); }
-      if (const auto removed = remove_all(*base_, taken); !removed) {
+      auto sealed = for_each_below(*base_, taken, [&](const std::string& path, bool is_directory) {
+        return !is_directory && is_record(path) ? seal_recorded(path) : result<void>();
+      });
+      if (!sealed) { return explained(std::move(sealed).error()); }
+      const auto removed =
+          for_each_below(*base_, taken, [&](const std::string& path, bool /*is_directory*/) { return base_->remove(path); });
+      if (!removed) {
         log_warning(removed.error().to_string() + "; it was left by an earlier writer of this directory and is no longer needed");
       }
     }
     return check();
   }
 
-  /// Replaces each file that an earlier writer, whose directory is in `taken`, had open for writing by a copy.
-  result<void> seal(const std::string& taken) {
-    const auto about = base_->stat(taken);
-    if (!about) { return about.error(); }
-    if (!about->is_directory) { return {}; }
-    const auto names = base_->list(taken);
-    if (!names) { return names.error(); }
-    for (const auto& name : *names) {
-      const auto path = join_path(taken, name);
-      if (auto sealed = name.starts_with(written_prefix) ? seal_recorded(path) : seal(path); !sealed) { return sealed; }
-    }
-    return {};
-  }
+  [[nodiscard]] static bool is_record(const std::string& path) { return base_name(path).starts_with(written_prefix); }
 
+  /// Replaces a file that an earlier writer had open for writing by a copy.
   result<void> seal_recorded(const std::string& record) {
     constexpr std::uint64_t longest_path = 1 << 16;
     const auto name = read_text_file(*base_, record, longest_path);

@@ -209,12 +209,14 @@ public:
     look_at_step();
     check_variable_names(model.variables());
   }
+  // NOLINTBEGIN(bugprone-use-after-move): only the base is moved before the members
   model_session(model_session&& other) noexcept
       : detail::fence_owner<uses_update_fence<Model>>(std::move(other)), model_(other.model_), steps_(other.steps_),
         config_(std::move(other.config_)), connection_(std::move(other.connection_)) {
     look_at_step();
     other.look_at_step();
   }
+  // NOLINTEND(bugprone-use-after-move)
   model_session& operator=(model_session&&) = delete;
 
   /// True if `step` of the model accepts these arguments. If the model uses an `update_fence`, the fence is passed after the arguments.

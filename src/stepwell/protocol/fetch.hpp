@@ -37,7 +37,7 @@ template<class Projection>
 namespace detail {
 template<class Projection>
 constexpr const Projection& untagged(const Projection& projection) noexcept {
-  return projection;
+  return projection;  // NOLINT(bugprone-return-const-ref-from-parameter): fetches outlive the call
 }
 template<class Projection>
 constexpr const Projection& untagged(const tagged<Projection>& fetch) noexcept {

@@ -96,7 +96,7 @@ struct args_request<run_args<Pack, Feed, Options>> {
 
 template<fetches Pack>
 constexpr auto as_request(Pack&& pack) {
-  return fetch_request<Pack>{std::move(pack)};
+  return fetch_request<Pack>{std::forward<Pack>(pack)};
 }
 template<fetches Pack>
 constexpr auto as_request(std::optional<Pack>&& pack) {

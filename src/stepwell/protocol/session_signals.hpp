@@ -274,17 +274,15 @@ private:
     return why.cause == stop_cause::error && why_.cause != stop_cause::error;
   }
   void stop(stop_reason why, unsigned bits) {
-    std::stop_source others(std::nostopstate);
-    {
-      const std::lock_guard lock(mutex_);
-      if (why_.cause == stop_cause::none || replaces(why)) {
-        why_ = std::move(why);
-      } else if (is_of_state(why_) && !is_of_state(why) && next_why_.cause == stop_cause::none) {
-        next_why_ = std::move(why);
-      }
-      bits_.fetch_or(bits, std::memory_order_release);
-      others = stopped_for_others_;
+    std::unique_lock lock(mutex_);
+    if (why_.cause == stop_cause::none || replaces(why)) {
+      why_ = std::move(why);
+    } else if (is_of_state(why_) && !is_of_state(why) && next_why_.cause == stop_cause::none) {
+      next_why_ = std::move(why);
     }
+    bits_.fetch_or(bits, std::memory_order_release);
+    auto others = stopped_for_others_;
+    lock.unlock();
     stopped_.notify_all();
     others.request_stop();
   }

@@ -22,6 +22,11 @@ void require_finite(std::string_view schedule, std::string_view member, double v
   require(std::isfinite(value), schedule, member, value, "a finite number");
 }
 
+/// Returns the number of whole periods.
+double periods_in(std::int64_t steps, std::int64_t period) noexcept {
+  const std::int64_t whole = steps / period;
+  return static_cast<double>(whole);
+}
 double ratio(std::int64_t part, std::int64_t whole) noexcept { return static_cast<double>(part) / static_cast<double>(whole); }
 
 /// Returns a value that goes from `first` at 0 to `last` at 1 along half a cosine.
@@ -59,7 +64,7 @@ exponential_decay::exponential_decay(exponential_decay_options options) : option
   require(options.decay_rate >= 0, "exponential_decay", "decay_rate", options.decay_rate, "at least zero");
 }
 double exponential_decay::operator()(std::int64_t step) const noexcept {
-  const auto periods = options_.staircase ? static_cast<double>(step / options_.decay_steps) : ratio(step, options_.decay_steps);
+  const auto periods = options_.staircase ? periods_in(step, options_.decay_steps) : ratio(step, options_.decay_steps);
   return options_.initial * std::pow(options_.decay_rate, periods);
 }
 
@@ -100,7 +105,7 @@ double cosine_restarts::operator()(std::int64_t step) const noexcept {
   double length = first;
   double since = static_cast<double>(step);  // number of steps since the last restart
   if (options_.t_mul == 1) {
-    restarts = static_cast<double>(step / options_.first_decay_steps);
+    restarts = periods_in(step, options_.first_decay_steps);
     since = static_cast<double>(step % options_.first_decay_steps);
   } else {
     const auto now = static_cast<double>(step);

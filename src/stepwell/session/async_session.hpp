@@ -173,6 +173,7 @@ public:
   ~async_monitored_session() {
     if (!async_) { return; }
     if (!async_->core().owner().is_this_process()) {
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a child without memory for a pointer ends
       static_cast<void>(new auto(std::move(async_)));  // the threads, the locks and the files are those of the parent
       return;
     }

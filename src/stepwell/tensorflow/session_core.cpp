@@ -122,7 +122,7 @@ bool convert_number(From value, To& to) noexcept {
     to = is_inside ? static_cast<To>(value) : To{};
     return is_inside && static_cast<From>(to) == value;
   } else {
-    to = static_cast<To>(value);
+    to = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): an int8 is a number here
     return static_cast<long double>(to) == static_cast<long double>(value);  // represents every integer of 64 bits
   }
 }

@@ -144,12 +144,12 @@ auto hooks_of(Given&& given, bool is_chief) {
   if constexpr (is_beside_hooks<Given>) {
     return std::tuple<>();
   } else {
-    return detail::flattened(std::move(given), is_chief);
+    return detail::flattened(std::forward<Given>(given), is_chief);
   }
 }
 template<class... Given>
 auto flattened_hooks([[maybe_unused]] bool is_chief, Given&&... given) {
-  return std::tuple_cat(detail::hooks_of(std::move(given), is_chief)...);
+  return std::tuple_cat(detail::hooks_of(std::forward<Given>(given), is_chief)...);
 }
 
 /// The summary op made from the scaffold's function `summary_op`, which may be null. If `is_alone` is true, there are no other summary ops:

@@ -94,8 +94,7 @@ TEST_CASE("a histogram of complex numbers is an error that names it", "[eigen]")
           sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1},
                                  sw::summary::histogram("wave", [](const counting_matrices::result&) { return Eigen::Vector2cf(1, 2); })});
   };
-  CHECK_THROWS_WITH(write(),
-                    ContainsSubstring("summary \"wave\": a histogram is made of real numbers, but the elements are of complex64"));
+  CHECK_THROWS_WITH(write(), ContainsSubstring("summary \"wave\": a histogram is made of real numbers, but the elements are of complex64"));
 }
 
 TEST_CASE("HOOK-NAN-1 a fetched matrix is watched in each element", "[eigen][nan]") {

@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -196,6 +197,41 @@ TEST_CASE("a writer that is suspended before any of its operations changes nothi
     ++changed;
   }
   CHECK(changed > 40);
+}
+
+TEST_CASE("an operation that the former writer has begun may end while another takes over", "[io][fence]") {
+  const temporary_directory directory;
+  fenced_directory former(directory.path());
+  REQUIRE(former.open_fence().ok());
+  const auto log = former.open(directory / "log", io::open_mode::append);
+  REQUIRE(log.ok());
+  const auto own = std::filesystem::directory_iterator(directory / ".stepwell-writer-1")->path().string();
+  write_file_text(own + "/.tmp-model", "prepared");
+  const auto disk = std::make_shared<fault_file_system>();
+  fenced_directory newer(directory.path(), disk);
+  SECTION("its file disappears") {
+    int gone = 0;
+    disk->before_each([&](const auto& now) {
+      if (now.kind == operation::stat && now.path.ends_with("/.tmp-model")) { gone += static_cast<int>(std::filesystem::remove(now.path)); }
+    });
+    CHECK(newer.open_fence().ok());
+    CHECK(gone == 1);
+  }
+  SECTION("it cannot place a file after the newer writer has looked at what it has open") {
+    int refused = 0;
+    disk->before_each([&](const auto& now) {
+      if (io::base_name(now.path).starts_with("written-") && now.kind == operation::open) {
+        std::error_code failure;
+        std::filesystem::rename(io::parent_directory(now.path) + "/.tmp-model", directory / "model", failure);
+        refused += static_cast<int>(bool(failure));
+      }
+    });
+    CHECK(newer.open_fence().ok());
+    CHECK(refused == 1);
+    CHECK_FALSE(std::filesystem::exists(directory / "model"));
+  }
+  disk->before_each(nullptr);
+  CHECK(writers_in(directory.path()) == std::vector<std::string>{".stepwell-writer-2"});
 }
 
 TEST_CASE("of three processes that open one directory at any pace, the last one is its writer", "[io][fence]") {

@@ -343,7 +343,7 @@ TEST_CASE("a value with weight 0 changes nothing", "[kernel][metrics]") {
 }
 
 TEST_CASE("an exponential_mean with the decay 0 is the newest value, also after a NaN", "[kernel][metrics]") {
-  const double before = GENERATE(not_a_number, infinity, 7.0);
+  const double before = GENERATE(as<double>{}, not_a_number, infinity, 7.0);
   metrics::exponential_mean newest(0);
   newest.update(before);
   auto merged = newest;

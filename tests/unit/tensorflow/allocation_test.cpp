@@ -69,9 +69,9 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 TEST_CASE("D-34: a step over a graph allocates no memory", "[tensorflow][session][allocation]") {
   const test::log_capture quiet;
   stub_graph made;
-  auto session = sw::monitored_training_session(made.graph, made.options(), sw::nan_tensor_hook{"loss:0"},
-                                                sw::logging_tensor_hook{{.at_end = true}, "loss"},
-                                                sw::stop_at_step_hook{{.last_step = 1'000'000}});
+  auto session =
+      sw::monitored_training_session(made.graph, made.options(), sw::nan_tensor_hook{"loss:0"},
+                                     sw::logging_tensor_hook{{.at_end = true}, "loss"}, sw::stop_at_step_hook{{.last_step = 1'000'000}});
   const auto x = tf::tensor(std::vector<float>{2}).for_graph(1);
   const auto rate = tf::tensor(0.125F).for_graph(1);
   SECTION("if it is not fed") {

@@ -23,7 +23,8 @@ using tool::exit_code;
 TEST_CASE("help lists every command and every exit code, and each command has its own", "[tool][command_line]") {
   const auto help = run_tool({"--help"});
   CHECK(help.how == exit_code::good);
-  for (const std::string name : {"inspect", "verify", "events", "plot", "board", "compare", "prune", "export", "stats", "completion", "man"}) {
+  for (const std::string name :
+       {"inspect", "verify", "events", "plot", "board", "compare", "prune", "export", "stats", "completion", "man"}) {
     CHECK(help.out.find("\n  " + name + " ") != std::string::npos);
     const auto own = run_tool({name, "--help"});
     CHECK(own.how == exit_code::good);

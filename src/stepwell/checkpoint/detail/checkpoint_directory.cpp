@@ -307,7 +307,7 @@ std::string checkpoint_directory::pinned_name(const std::string& checkpoint) con
   std::string_view prefix = checkpoint;
   if (const auto data = parse_data_name(checkpoint)) { prefix = data->prefix; }
   prefix = format::prefix_of_index(prefix).value_or(prefix);
-  const auto name = name_of(std::string(prefix));
+  auto name = name_of(std::string(prefix));
   const auto list = listed();
   const bool is_listed = std::ranges::find(list, name, &listed_checkpoint::name) != list.end();
   const bool is_inside = name.find('/') == std::string::npos;

@@ -73,7 +73,7 @@ private:
     stream_.avail_out = wanted;
     while (stream_.avail_out == wanted) {
       if (stream_.avail_in == 0) {
-        const auto count = compressed_->read_at(read_, input_);
+        auto count = compressed_->read_at(read_, input_);
         if (!count) { return count; }
         if (*count == 0 && is_between_streams_) { return std::size_t{0}; }
         if (*count == 0) { return damaged("the compressed data end too early"); }

@@ -55,7 +55,7 @@ inline void append_varint(std::string& out, std::uint64_t value) {
 /// 64 bits.
 [[nodiscard]] inline std::optional<std::uint64_t> take_varint(std::string_view& in) noexcept {
   if (in.empty() || static_cast<unsigned char>(in.front()) >= 0x80) { return take_any_varint(in); }
-  const auto value = static_cast<std::uint64_t>(in.front());
+  const std::uint64_t value = static_cast<unsigned char>(in.front());
   in.remove_prefix(1);
   return value;
 }

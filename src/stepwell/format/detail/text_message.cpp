@@ -23,7 +23,7 @@ public:
 #if GOOGLE_PROTOBUF_VERSION < 4022000  // protobuf 22 renamed the functions, and protobuf 26 removed the old names
   void AddError(int line, pb::io::ColumnNumber column, const std::string& message) override { RecordError(line, column, message); }
   void AddWarning(int, pb::io::ColumnNumber, const std::string&) override {}
-  void RecordError(int line, pb::io::ColumnNumber column, std::string_view message) {
+  void RecordError(int line, pb::io::ColumnNumber column, std::string_view message) {  // NOLINT(readability-identifier-naming)
 #else
   void RecordWarning(int, pb::io::ColumnNumber, absl::string_view) override {}
   void RecordError(int line, pb::io::ColumnNumber column, absl::string_view message) override {

@@ -183,8 +183,7 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   void shrink_writing() {
     try {
       writing = buffer(half);
-    } catch (const resource_exhausted_error&) {  // the large buffer works as well
-    }
+    } catch (const resource_exhausted_error&) {}  // NOLINT(bugprone-empty-catch): the large buffer works as well
   }
 
   void sync(std::unique_lock<std::mutex>& lock) {

@@ -45,7 +45,7 @@ template<class T>
 constexpr int growing_shift = sizeof(T) == 4 ? 19 : 48;  // keeps 4 bits of the mantissa
 constexpr int growing_first_exponent = -41;              // 2^-41 is below the least limit above 0, 1e-12
 constexpr int growing_last_exponent = 67;                // 2^67 is above the greatest limit below infinity, 1e20
-constexpr std::size_t growing_cells = 16 * (growing_last_exponent - growing_first_exponent + 1);
+constexpr std::size_t growing_cells = std::size_t{16} * (growing_last_exponent - growing_first_exponent + 1);
 constexpr std::uint32_t growing_nonfinite = 1551;  ///< The bucket of NaN and infinities.
 
 /// Returns the entries of the positive values, then those of the negative ones. T is float or double.

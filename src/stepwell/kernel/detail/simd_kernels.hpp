@@ -433,7 +433,7 @@ struct kernels_for {
   // ---- the table
 
   template<class T>
-  static constexpr simd_functions<T> functions = {&all_finite<T>, &any_nan<T>,       &all_within<T>,    &moments<T>,
+  static constexpr simd_functions<T> functions = {&all_finite<T>, &any_nan<T>,       &all_within<T>,       &moments<T>,
                                                   &sum<T>,        &equal_buckets<T>, &growing<T>::buckets, &move_towards<T>};
 
   static constexpr simd_kernels table(const char* name) noexcept {

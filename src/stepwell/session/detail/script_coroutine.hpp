@@ -148,9 +148,11 @@ public:
   ~promise_type() = default;
 
   // Not a template: g++ 14 takes a template for a mismatch with `operator delete`.
+  // NOLINTBEGIN(misc-new-delete-overloads): the compiler calls this `operator delete` for the frames that both allocate
   static void* operator new(std::size_t bytes, session_protocol& host);
   static void* operator new(std::size_t bytes, session_protocol& host, step_attempt& attempt);
   static void operator delete(void* frame, std::size_t bytes) noexcept;
+  // NOLINTEND(misc-new-delete-overloads)
 
   script get_return_object() noexcept { return script(handle_type::from_promise(*this)); }
   static std::suspend_always initial_suspend() noexcept { return {}; }

@@ -28,7 +28,7 @@ void check_limits(std::size_t max_queue_bytes, seconds_value flush_secs);
 template<class Options>
 [[nodiscard]] const Options& checked(const Options& options) {
   check_limits(options.max_queue_bytes, options.flush_secs);
-  return options;
+  return options;  // NOLINT(bugprone-return-const-ref-from-parameter): the caller owns the options
 }
 
 /// A file behind a queue, with flush timer, failure and close.

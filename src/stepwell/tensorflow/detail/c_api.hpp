@@ -116,7 +116,8 @@ using deallocator = void (*)(void* data, std::size_t length, void* argument);
 
 /// The functions of a loaded library.
 struct api {
-#define STEPWELL_TF(member, name, result, parameters) result(*member) parameters;
+#define STEPWELL_TF(member, name, result, parameters) \
+  result(*member) parameters;  // NOLINT(bugprone-macro-parentheses): parts of a declaration
   STEPWELL_TF_FUNCTIONS(STEPWELL_TF)
 #undef STEPWELL_TF
 };
