@@ -16,7 +16,6 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 namespace stepwell::kernel {
 namespace {
@@ -246,11 +245,11 @@ equal_histogram equal_of(const moments_of_values& stats, std::size_t k, Count co
   assert(k > 0);
   equal_histogram made{stats, std::vector<equal_bucket>(k)};
   if (made.stats.count == 0) { return made; }
-  const auto [min, max] = std::pair(made.stats.min, made.stats.max);
+  const double min = made.stats.min;
+  const double max = made.stats.max;
   // Computes with half of each value, so that a range wider than the greatest double does not overflow.
   const double half_width = (max / 2 - min / 2) / static_cast<double>(k);
   const auto edge = [&](std::size_t i) { return i == k ? max : min + 2 * (static_cast<double>(i) * half_width); };
-  // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there are k buckets
   for (std::size_t i = 0; i < k; ++i) { made.buckets[i] = {edge(i), edge(i + 1), 0}; }
   if (half_width == 0) {
     made.buckets.back().count = static_cast<double>(made.stats.count);

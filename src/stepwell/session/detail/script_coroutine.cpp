@@ -44,6 +44,7 @@ void* script::promise_type::operator new(std::size_t bytes, session_protocol& ho
   return operator new(bytes, host);
 }
 
+// NOLINTNEXTLINE(misc-new-delete-overloads): see the declaration
 void script::promise_type::operator delete(void* frame, std::size_t bytes) noexcept {
   auto* const header = static_cast<frame_header*>(frame) - 1;
   header->arena->deallocate(header, bytes + sizeof(frame_header));
