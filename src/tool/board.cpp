@@ -27,8 +27,7 @@ exit_code serve_board(const board_command_options& options, console& to) {
                                 .certificate_file = options.certificate_file,
                                 .private_key_file = options.private_key_file,
                                 .runs_directory = options.directory,
-                                .on_ready = [&](const std::string& url) { to.out << url << '\n'
-                                                                                 << std::flush; }});
+                                .on_ready = [&](const std::string& url) { (to.out << url << '\n').flush(); }});
   int received = 0;
   ::sigwait(&ends, &received);
   return exit_code::good;

@@ -65,8 +65,7 @@ elements_view tensor_adapter<tensor>::elements(const tensor& value) {
 }
 
 bool detail::for_each_block(const lazy_view& values, function_ref<bool(const elements_view&)> see) {
-  alignas(64) std::array<std::byte, std::size_t{16} * 1024>
-      memory;  // NOLINT(cppcoreguidelines-pro-type-member-init): written by `evaluate`
+  alignas(64) std::array<std::byte, 16'384> memory;  // NOLINT(cppcoreguidelines-pro-type-member-init): written by `evaluate`
   const std::size_t element_size = size_of(values.dtype);
   const std::size_t most = memory.size() / element_size;
   for (std::size_t first = 0; first < values.size; first += most) {
