@@ -103,7 +103,6 @@ class StepwellConan(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["STEPWELL_BUILD_TESTS"] = False
         toolchain.cache_variables["STEPWELL_BUILD_EXAMPLES"] = False
-        toolchain.cache_variables["CMAKE_UNITY_BUILD"] = True
         toolchain.cache_variables["STEPWELL_BUILD_MODULE"] = bool(self.options.module)
         toolchain.cache_variables["STEPWELL_BUILD_TOOL"] = bool(self.options.tool)
         toolchain.cache_variables["STEPWELL_BUILD_EIGEN"] = bool(self.options.with_eigen)

@@ -25,7 +25,7 @@ class Stepwell < Formula
   def install
     system "cmake", "-S", ".", "-B", "build", "-G", "Ninja",
            "-DSTEPWELL_BUILD_TESTS=OFF", "-DSTEPWELL_BUILD_EXAMPLES=OFF", "-DSTEPWELL_BUILD_BOARD=ON",
-           "-DBUILD_SHARED_LIBS=ON", "-DCMAKE_UNITY_BUILD=ON", *std_cmake_args
+           "-DBUILD_SHARED_LIBS=ON", *std_cmake_args
     system "cmake", "--build", "build"
     system "cmake", "--install", "build"
   end

@@ -58,7 +58,7 @@ run_arm64() {
   make_arm64_root
   configure dev
   build dev fixed_training
-  configure dev -B "$arm64" "-DCMAKE_TOOLCHAIN_FILE=$root/tests/arm64/toolchain.cmake" -DCMAKE_UNITY_BUILD=ON \
+  configure dev -B "$arm64" "-DCMAKE_TOOLCHAIN_FILE=$root/tests/arm64/toolchain.cmake" \
     -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_EIGEN=OFF -DSTEPWELL_BUILD_XTENSOR=OFF -DSTEPWELL_BUILD_TENSORFLOW=OFF
   build arm64 $programs fixed_training fault_kill_and_resume
   check arm64 -R "^($(echo $programs | tr ' ' '|'))\$"

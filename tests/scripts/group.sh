@@ -9,8 +9,7 @@ group_with_mpi() {
   say "building with $library"
   cmake -S "$root" -B "$root/build/$tree" -G Ninja "-UMPI*" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" -DSTEPWELL_WERROR=ON \
     -DSTEPWELL_BUILD_MPI=ON "-DMPI_CXX_COMPILER=$(first_of "mpicxx.$library" mpicxx)" \
-    "-DMPIEXEC_EXECUTABLE=$(first_of "mpiexec.$library" mpiexec)" -DSTEPWELL_BUILD_TOOL=OFF \
-    ${STEPWELL_UNITY:+-DCMAKE_UNITY_BUILD=ON}
+    "-DMPIEXEC_EXECUTABLE=$(first_of "mpiexec.$library" mpiexec)" -DSTEPWELL_BUILD_TOOL=OFF
   cmake --build "$root/build/$tree" -j "$jobs" --target unit_mpi mpi_group mpi_job mpi_jobs group
   check "$tree" -R '^(unit_mpi|mpi_.*|example_group.*)$'
 }
@@ -22,8 +21,7 @@ group_with_thread_sanitizer() {
   say "building with the thread sanitizer"
   cmake -S "$root" -B "$root/build/$tree" -G Ninja "-DCMAKE_CXX_COMPILER=$(first_of clang++-19 clang++)" -DCMAKE_BUILD_TYPE=Debug \
     "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -g1" -DSTEPWELL_SANITIZE=thread -DSTEPWELL_BUILD_MPI=ON "-DMPI_CXX_COMPILER=$(first_of mpicxx.openmpi mpicxx)" \
-    "-DMPIEXEC_EXECUTABLE=$(first_of mpiexec.openmpi mpiexec)" -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF \
-    ${STEPWELL_UNITY:+-DCMAKE_UNITY_BUILD=ON}
+    "-DMPIEXEC_EXECUTABLE=$(first_of mpiexec.openmpi mpiexec)" -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_EXAMPLES=OFF
   cmake --build "$root/build/$tree" -j "$jobs" --target unit_mpi mpi_group
   TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1 check "$tree" -R '^(unit_mpi|mpi_group_of_[12])$'  # more processes that spin would need minutes
 }

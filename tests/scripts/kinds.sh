@@ -49,7 +49,7 @@ run_with() {
     have clang
     ! command -v clang++-19 >/dev/null || compiler=clang++-19
   fi
-  configure dev -B "$root/build/$tree" "-DCMAKE_CXX_COMPILER=$compiler" -DCMAKE_CXX_FLAGS_DEBUG=-O0
+  configure dev -B "$root/build/$tree" "-DCMAKE_CXX_COMPILER=$compiler" -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DSTEPWELL_WERROR=ON
   build "$tree"
   check "$tree" -LE '^(long|ci)$'
 }
@@ -183,7 +183,7 @@ run_torch() {
   esac
   say "building with LibTorch ${place:+in $place}"
   cmake -S "$root" -B "$root/build/$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DSTEPWELL_WERROR=ON \
-    -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF ${place:+"-DCMAKE_PREFIX_PATH=$place"} ${STEPWELL_UNITY:+-DCMAKE_UNITY_BUILD=ON}
+    -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF ${place:+"-DCMAKE_PREFIX_PATH=$place"}
   cmake --build "$root/build/$tree" -j "$jobs" --target $programs
   TEST_TORCHRUN=${STEPWELL_TORCHRUN:-$torchrun} check "$tree" -R "^($tests)\$"
 }
@@ -293,7 +293,7 @@ spelling() { (cd "$root" && codespell); }
 # exist first.
 tidy() {
   # Not a unity build: it would hide the sources. clang-tidy does not know each option of g++.
-  STEPWELL_UNITY= configure dev -B "$root/build/tidy" && build tidy stepwell_proto stepwell_tensorflow_proto &&
+  configure dev -B "$root/build/tidy" -DCMAKE_UNITY_BUILD=OFF && build tidy stepwell_proto stepwell_tensorflow_proto &&
     (cd "$root" && run-clang-tidy-19 -quiet -p build/tidy -j "$jobs" -extra-arg=-Wno-unknown-warning-option '/(src|examples)/[^.]*\.cpp$')
 }
 

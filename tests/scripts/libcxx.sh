@@ -66,7 +66,7 @@ run_with_libcxx() {
   have build examples tool tests clang libcxx
   if make_libcxx_root; then found=1; fi
   configure dev -B "$root/build/$tree" -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_CXX_FLAGS=-stdlib=libc++ -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
-    -DCMAKE_UNITY_BUILD=ON "-DCMAKE_PREFIX_PATH=$libcxx/prefix"
+    "-DCMAKE_PREFIX_PATH=$libcxx/prefix"
   if [ -n "$found" ]; then
     build "$tree"
     check "$tree" -LE '^(long|ci)$'

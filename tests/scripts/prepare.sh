@@ -106,11 +106,10 @@ have() {
 }
 
 # configure PRESET [CMAKE OPTION...]: configures on the first call, after packages were installed, and if an option
-# differs from the cache. It configures a unity build if STEPWELL_UNITY is set (see CONTRIBUTING.md). Ninja configures again when a CMake file changes.
+# differs from the cache. Ninja configures again when a CMake file changes.
 configure() {
   local preset=$1 option
   shift
-  [ -z "${STEPWELL_UNITY:-}" ] || set -- "$@" -DCMAKE_UNITY_BUILD=ON
   if [ -z "$installed" ] && [ -f "$root/build/$preset/build.ninja" ]; then
     for option in "$@"; do
       grep -q -- "^${option#-D}\$" <(sed -n 's/:[A-Z]*=/=/p' "$root/build/$preset/CMakeCache.txt") || break

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "support/file_text.hpp"
+#include "support/paths.hpp"
 
 #include <stepwell/base/tensor.hpp>
 
@@ -22,7 +23,7 @@ struct narrow_row {
 /// Reads tests/golden/format/narrow_numbers.txt.
 inline std::vector<narrow_row> narrow_table() {
   std::vector<narrow_row> rows;
-  std::istringstream lines(file_text(STEPWELL_GOLDEN "/format/narrow_numbers.txt"));
+  std::istringstream lines(file_text(golden("/format/narrow_numbers.txt")));
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     narrow_row row;

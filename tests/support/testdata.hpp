@@ -5,6 +5,7 @@
 #pragma once
 
 #include "support/catch.hpp"
+#include "support/paths.hpp"
 
 #include <cctype>
 #include <filesystem>
@@ -16,9 +17,9 @@ namespace stepwell::test {
 /// Returns the path of `name` in the folder. If the folder does not exist, prints a warning and returns an empty path;
 /// the test must return then.
 inline std::string testdata(std::string_view name) {
-  const auto path = std::filesystem::path(STEPWELL_TESTDATA) / name;
-  if (std::filesystem::exists(std::filesystem::path(STEPWELL_TESTDATA) / "manifest.json")) { return path.string(); }
-  WARN("SKIPPED: no TensorFlow files at " << STEPWELL_TESTDATA << "; configure with -DSTEPWELL_TESTDATA=DIR to run this");
+  const auto path = std::filesystem::path(testdata_folder()) / name;
+  if (std::filesystem::exists(std::filesystem::path(testdata_folder()) / "manifest.json")) { return path.string(); }
+  WARN("SKIPPED: no TensorFlow files at " << testdata_folder() << "; configure with -DSTEPWELL_TESTDATA=DIR to run this");
   return {};
 }
 

@@ -18,7 +18,6 @@ vcpkg_cmake_configure(
         ${FEATURE_OPTIONS}
         -DSTEPWELL_BUILD_TESTS=OFF
         -DSTEPWELL_BUILD_EXAMPLES=OFF
-        -DCMAKE_UNITY_BUILD=ON
 )
 
 vcpkg_cmake_install()

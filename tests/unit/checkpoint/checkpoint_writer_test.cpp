@@ -5,6 +5,7 @@
 #include "support/catch.hpp"
 #include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
+#include "support/paths.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
@@ -192,7 +193,7 @@ TEST_CASE("a writer that is not committed, or fails, leaves nothing", "[checkpoi
 
 TEST_CASE("the bytes on disk stay what they were in the first release", "[checkpoint][writer][golden]") {
   const temporary_directory directory;
-  const std::string golden = std::string(STEPWELL_GOLDEN) + "/checkpoint/small";
+  const std::string golden = sw::test::golden("/checkpoint/small");
   std::int64_t step = 42;
   std::array<float, 6> w{0.0f, -1.5f, 2.0f, 1e30f, -0.0f, 1.0f / 3};
   const std::vector<std::string> words{"golden", ""};

@@ -3,6 +3,7 @@
 // Compares with golden bytes assembled by hand, and with protobuf's own classes.
 #include "bytes.hpp"
 #include "support/file_text.hpp"
+#include "support/paths.hpp"
 
 #include <stepwell/format/proto/event.pb.h>
 #include <stepwell/format/events/detail/summary_values.hpp>
@@ -57,7 +58,7 @@ std::vector<format::event> every_kind() {
   return all;
 }
 
-std::string golden() { return test::file_text(STEPWELL_GOLDEN "/format/events.bin"); }
+std::string golden() { return test::file_text(sw::test::golden("/format/events.bin")); }
 
 }  // namespace
 

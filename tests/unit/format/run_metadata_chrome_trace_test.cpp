@@ -3,6 +3,7 @@
 // Compares with a golden file and parses the output with an independent JSON library.
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
+#include "support/paths.hpp"
 
 #include <stepwell/format/detail/run_metadata.hpp>
 
@@ -53,7 +54,7 @@ json read(const sw::run_metadata& all) { return json::parse(format::encode_chrom
 }  // namespace
 
 TEST_CASE("a step and its save become the golden timeline", "[format][chrome_trace][golden]") {
-  CHECK(format::encode_chrome_trace(one_step()) == test::file_text(STEPWELL_GOLDEN "/format/timeline.json"));
+  CHECK(format::encode_chrome_trace(one_step()) == test::file_text(sw::test::golden("/format/timeline.json")));
 }
 
 TEST_CASE("each span is one complete event with times in microseconds since the origin", "[format][chrome_trace]") {

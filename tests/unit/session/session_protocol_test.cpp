@@ -3,6 +3,7 @@
 // The session protocol without threads, clocks and sessions: a test plays the driver, and decides how each action ends.
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
+#include "support/paths.hpp"
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/session/detail/session_protocol.hpp>
@@ -619,7 +620,7 @@ TEST_CASE("scripts reuse the memory of their session", "[session][protocol]") {
 }
 
 TEST_CASE("docs/design/session-protocol.md lists each phase with the phases that may follow", "[session][protocol]") {
-  const auto page = sw::test::file_text(STEPWELL_GOLDEN "/../../docs/design/session-protocol.md");
+  const auto page = sw::test::file_text(sw::test::golden("/../../docs/design/session-protocol.md"));
   for (auto from = created; from <= abandoned; from = static_cast<session_phase>(static_cast<int>(from) + 1)) {
     std::string next;
     for (auto to = created; to <= abandoned; to = static_cast<session_phase>(static_cast<int>(to) + 1)) {

@@ -4,6 +4,7 @@
 // must print an error and return an exit code. It must not crash and must not accept a damaged file.
 #include "support/file_text.hpp"
 #include "support/memory_files.hpp"
+#include "support/paths.hpp"
 #include "support/sanitized.hpp"
 #include "tool_run.hpp"
 
@@ -52,7 +53,7 @@ struct damaged_files {
 std::map<std::string, std::string> small_checkpoint() {
   std::map<std::string, std::string> files;
   for (const std::string name : {"small.index", "small.data-00000-of-00002", "small.data-00001-of-00002"}) {
-    files["run/" + name] = sw::test::file_text(std::string(STEPWELL_GOLDEN "/checkpoint/") + name);
+    files["run/" + name] = sw::test::file_text(sw::test::golden("/checkpoint/" + name));
   }
   return files;
 }
@@ -105,7 +106,7 @@ TEST_CASE("inspect of a damaged checkpoint fails with a message, or shows what i
 
 TEST_CASE("a damaged event file is never read to its end without complaint", "[tool][damage]") {
   const std::string path = "run/events.out.tfevents.1";
-  damaged_files here(std::map<std::string, std::string>{{path, sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin")}});
+  damaged_files here(std::map<std::string, std::string>{{path, sw::test::file_text(sw::test::golden("/format/events.bin"))}});
   std::map<std::string, std::size_t> whole;
   for (const std::string form : {"--json", "--csv", "--lines"}) { whole[form] = here.rig.run({"events", "run", form}).out.size(); }
   here.each_damage(path, [&](const std::string& what, std::size_t, bool is_cut) {
@@ -122,7 +123,7 @@ TEST_CASE("a damaged event file is never read to its end without complaint", "[t
 
 TEST_CASE("plot and stats of damaged event files end with an exit code", "[tool][damage]") {
   const std::string path = "run/events.out.tfevents.1";
-  damaged_files here(std::map<std::string, std::string>{{path, sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin")}});
+  damaged_files here(std::map<std::string, std::string>{{path, sw::test::file_text(sw::test::golden("/format/events.bin"))}});
   here.each_damage(path, [&](const std::string& what, std::size_t, bool) {
     const auto plot = here.rig.run({"plot", "run", "--tag", "loss", "--ascii"});
     const auto stats = here.rig.run({"stats", "run"});

@@ -3,6 +3,7 @@
 // Tests of the commands for whole directories: verify and stats.
 #include "support/checkpoint_files.hpp"
 #include "support/file_text.hpp"
+#include "support/paths.hpp"
 #include "support/saver_rig.hpp"
 #include "tool_run.hpp"
 
@@ -88,7 +89,7 @@ TEST_CASE("a kill while retention deletes a checkpoint leaves orphans, no damage
 }
 
 TEST_CASE("verify says of a variant that it was not checked, and does not call its checkpoint ok", "[tool][verify][golden]") {
-  const std::string variant = STEPWELL_GOLDEN "/checkpoint/variant";  // written by TensorFlow
+  const std::string variant = sw::test::golden("/checkpoint/variant");  // written by TensorFlow
   const auto said = run_tool({"verify", variant});
   CHECK(said.how == exit_code::unsupported);
   CHECK(said.out == "NOT CHECKED  " + variant + ": 2 tensors, 95 B, 1 of them not checked\n");
@@ -103,7 +104,7 @@ TEST_CASE("verify says of a variant that it was not checked, and does not call i
 TEST_CASE("damage beside a variant is still damage", "[tool][verify][golden]") {
   const sw::test::temporary_directory directory;
   for (const std::string name : {"variant.index", "variant.data-00000-of-00001"}) {
-    sw::test::write_file_text(directory / name, sw::test::file_text(STEPWELL_GOLDEN "/checkpoint/" + name));
+    sw::test::write_file_text(directory / name, sw::test::file_text(sw::test::golden("/checkpoint/" + name)));
   }
   auto data = sw::test::file_text(directory / "variant.data-00000-of-00001");
   data.back() = static_cast<char>(data.back() ^ 1);  // in "weights"
@@ -240,7 +241,7 @@ TEST_CASE("links are searched once, a loop of links ends, and stats counts what 
   const auto run = directory / "run";
   std::filesystem::create_directories(run + "/eval");
   for (const std::string where : {"/eval", ""}) {
-    sw::test::write_file_text(run + where + "/events.out.tfevents.1", sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin"));
+    sw::test::write_file_text(run + where + "/events.out.tfevents.1", sw::test::file_text(sw::test::golden("/format/events.bin")));
   }
   std::filesystem::create_directories(directory / "outside");
   sw::test::write_file_text(directory / "outside/large", std::string(1'000'000, 'x'));

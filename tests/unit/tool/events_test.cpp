@@ -2,6 +2,7 @@
 #include "support/file_text.hpp"
 #include "support/leaping_clock.hpp"
 #include "support/memory_files.hpp"
+#include "support/paths.hpp"
 #include "support/testdata.hpp"
 #include "tool_run.hpp"
 
@@ -137,10 +138,10 @@ TEST_CASE("events sees in real event files what other readers see", "[tool][even
 }
 
 TEST_CASE("events sums up each tag in a line", "[tool][events][golden]") {
-  const auto rig = tool_rig{.files = files_of({{"run/events.out.tfevents.1", sw::test::file_text(STEPWELL_GOLDEN "/format/events.bin")}})};
+  const auto rig = tool_rig{.files = files_of({{"run/events.out.tfevents.1", sw::test::file_text(sw::test::golden("/format/events.bin"))}})};
   const auto said = rig.run({"events", "run"});
   CHECK(said.how == exit_code::good);
-  CHECK(said.out == sw::test::file_text(STEPWELL_GOLDEN "/tool/events.txt"));
+  CHECK(said.out == sw::test::file_text(sw::test::golden("/tool/events.txt")));
 }
 
 TEST_CASE("the values of chosen tags come as lines, CSV or JSON", "[tool][events]") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
+#include "support/paths.hpp"
 #include "support/temporary_directory.hpp"
 #include "tool_run.hpp"
 
@@ -119,7 +120,7 @@ TEST_CASE("bfloat16 is exported as float32, each value exactly", "[tool][export]
 TEST_CASE("float8, float4, int4 and int2 are exported as the byte that TensorFlow stores", "[tool][export][golden]") {
   const temporary_directory directory;
   const auto file = directory / "narrow.npz";
-  REQUIRE(run_tool({"export", STEPWELL_GOLDEN "/checkpoint/narrow", "--npz", file}).how == exit_code::good);
+  REQUIRE(run_tool({"export", sw::test::golden("/checkpoint/narrow"), "--npz", file}).how == exit_code::good);
   const auto arrays = members_of(sw::test::file_text(file));
   REQUIRE(arrays.size() == 10);
   for (const auto& [name, npy] : arrays) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
+#include "support/paths.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/testdata.hpp"
 #include "tool_run.hpp"
@@ -97,11 +98,11 @@ TEST_CASE("inspect sees in real and synthetic checkpoints what other readers see
 }
 
 TEST_CASE("inspect says of each tensor its name, dtype, shape, size and stored checksum", "[tool][inspect][golden]") {
-  const auto said = run_tool({"inspect", STEPWELL_GOLDEN "/checkpoint/small"});
+  const auto said = run_tool({"inspect", sw::test::golden("/checkpoint/small")});
   CHECK(said.how == exit_code::good);
   auto shown = said.out;
   shown.erase(0, shown.find("small:"));  // removes the path of the golden files
-  CHECK(shown == sw::test::file_text(STEPWELL_GOLDEN "/tool/inspect.txt"));
+  CHECK(shown == sw::test::file_text(sw::test::golden("/tool/inspect.txt")));
 }
 
 TEST_CASE("inspect of a directory means the checkpoint that its state file calls newest", "[tool][inspect]") {
@@ -178,7 +179,7 @@ TEST_CASE("--print --json gives strings that are not UTF-8 in base64, too", "[to
 }
 
 TEST_CASE("--print --json of a tensor that cannot be read is a whole document with the error", "[tool][inspect]") {
-  const auto unread = run_tool({"inspect", STEPWELL_GOLDEN "/checkpoint/variant", "--print", "list", "--json"});
+  const auto unread = run_tool({"inspect", sw::test::golden("/checkpoint/variant"), "--print", "list", "--json"});
   CHECK(unread.how == exit_code::unsupported);
   REQUIRE(json::accept(unread.out));
   CHECK(json::parse(unread.out)["dtype"] == "variant");
@@ -198,7 +199,7 @@ TEST_CASE("--print --json of a tensor that cannot be read is a whole document wi
 }
 
 TEST_CASE("--diff of checkpoints with the same numbers and a variant is unsupported, not different", "[tool][inspect]") {
-  const std::string variant = STEPWELL_GOLDEN "/checkpoint/variant";
+  const std::string variant = sw::test::golden("/checkpoint/variant");
   const auto said = run_tool({"inspect", variant, "--diff", variant});
   CHECK(said.how == exit_code::unsupported);
   CHECK(said.out.find("not read") != std::string::npos);

@@ -4,6 +4,7 @@
 // fewer.
 #include "support/bundle_oracle.hpp"
 #include "support/narrow_table.hpp"
+#include "support/paths.hpp"
 #include "support/temporary_directory.hpp"
 #include "tool_run.hpp"
 
@@ -21,7 +22,7 @@ using sw::tool::exit_code;
 
 namespace {
 
-const std::string narrow = STEPWELL_GOLDEN "/checkpoint/narrow";
+const std::string narrow = sw::test::golden("/checkpoint/narrow");
 
 double number_in(const json& value) { return value.is_string() ? std::stod(value.get<std::string>()) : value.get<double>(); }
 

@@ -52,7 +52,6 @@ class Stepwell(CMakePackage):
         args = [
             self.define("STEPWELL_BUILD_TESTS", False),
             self.define("STEPWELL_BUILD_EXAMPLES", False),
-            self.define("CMAKE_UNITY_BUILD", True),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
         ]
         for part in ("tool", "board", "eigen", "xtensor", "torch", "tensorflow", "mpi"):
