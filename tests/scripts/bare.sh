@@ -22,9 +22,14 @@ run_bare() {
   in_root "apt-get update -q && apt-get install -q -y --no-install-recommends git ca-certificates sudo"
   mkdir "$chroot/opt/clone/trainer"
   awk '/^```cpp/ { inside = 1; next } /^```/ && inside { exit } inside' "$root/README.md" >"$chroot/opt/clone/trainer/trainer.cpp"
+  blocks "$root/README.md" >"$chroot/opt/install.sh"
   blocks "$root/docs/how_to/build-with-it.md" >"$chroot/opt/page.sh"
-  say "the commands of docs/how_to/build-with-it.md"
-  in_root "bash /opt/page.sh"
-  say "bash examples/run --run-dir run"
-  in_root "bash examples/run --run-dir run"
+  local script
+  for script in install page; do
+    say "the commands of $script.sh: README, then docs/how_to/build-with-it.md"
+    in_root "set -o pipefail; bash /opt/$script.sh 2>&1 | tee /opt/printed"
+    ! grep ': warning: ' "$chroot/opt/printed" || die "these are the warnings that a newcomer sees"
+  done
+  say "the commands of README's section \"Try it\""
+  in_root "bash tests/scripts/newcomer.sh"
 }
