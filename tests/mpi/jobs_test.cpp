@@ -177,7 +177,7 @@ TEST_CASE("If another launcher has started several processes, the error names it
   CHECK(torchrun.wait() == 3);
   CHECK_THAT(torchrun.log(), ContainsSubstring("torchrun has started 4 processes (this is rank 1), but for MPI this process is alone"));
   CHECK_THAT(torchrun.log(), ContainsSubstring("start it with the mpirun of this library"));
-  job slurm({"SLURM_PROCID=0", "SLURM_NTASKS=2"}, "sum");
+  job slurm({"SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_STEP_NODELIST=n1"}, "sum");
   CHECK(slurm.wait() == 3);
   CHECK_THAT(slurm.log(), ContainsSubstring("srun --mpi=pmix"));
   job alone({"RANK=0", "WORLD_SIZE=1"}, "sum");

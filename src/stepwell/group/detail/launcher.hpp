@@ -24,8 +24,10 @@ struct launched_process {
 
 /// Reads the environment variables of launchers: `RANK` and `WORLD_SIZE` (torchrun, or set by hand, with `MASTER_ADDR` and `MASTER_PORT`),
 /// those of Open MPI, of MPICH and of Slurm, and `JOB_COMPLETION_INDEX` of a Kubernetes indexed job with `STEPWELL_GROUP_SIZE`. `MASTER_ADDR`
-/// and `MASTER_PORT` apply to all launchers. Returns nullopt without a launcher. `variable` returns the value of a variable, or null.
-/// @errors `invalid_argument_error` that names the variable if a value is malformed, or if the rank is the size or above.
+/// and `MASTER_PORT` apply to all launchers. For a process that `srun` has started, the host is the first one of `SLURM_STEP_NODELIST` unless
+/// `MASTER_ADDR` is set. Returns nullopt without a launcher. `variable` returns the value of a variable, or null.
+/// @errors `invalid_argument_error` that names the variable if a value is malformed, if the rank is the size or above, if a rank has no size,
+///         if `MASTER_ADDR` is not a host alone, or if a batch script of Slurm for several tasks has started the program without `srun`.
 [[nodiscard]] std::optional<launched_process> find_launcher(const std::function<const char*(const char*)>& variable);
 [[nodiscard]] std::optional<launched_process> find_launcher();
 
