@@ -24,6 +24,21 @@ files() {
   find "${directories[@]}" \( -name build -o -name .git -o -name .cache \) -prune -o -type f \( "${names[@]:1}" \) -print | sort
 }
 
+# with_details: prints the headers of the input, such as stepwell/base/tensor.hpp, and the headers in detail/ that they include, directly or
+# through another one.
+with_details() {
+  local found='' new
+  new=$(sort -u)
+  while [ "$new" != "$found" ]; do
+    found=$new
+    new=$({
+      echo "$found"
+      echo "$found" | sed 's|^|src/|' | xargs -r grep -hsoE '^#include "stepwell/.*/detail/[^"]*' | sed 's/.*"//' || true
+    } | sort -u)
+  done
+  echo "$found"
+}
+
 # Ends the check: prints the mistakes and exits with code 1, or prints that there are none.
 finish() {
   if [ -s "$mistakes" ]; then

@@ -3,7 +3,7 @@
 #
 # Checks which folders include other libraries. Asio: coro, io, board, the async_*.hpp headers of session and training, and
 # files that declare an async_ function. xsimd: kernel. Protobuf: the .cpp files of format and tensorflow.
-# Eigen, xtensor, LibTorch and MPI: their own adapters. Beast: the server of the board.
+# Eigen, xtensor, LibTorch and MPI: their own adapters. Beast: the server of the board. Headers have no test for NaN but that of their bits.
 source "$(dirname "$0")/common.sh"
 
 # including PATTERN: prints the files with an #include line that matches the pattern.
@@ -40,4 +40,11 @@ done
 for file in $(including 'mpi\.h'); do
   case $file in src/stepwell/mpi/*) ;; *) mistake "$file: includes MPI; that is for src/stepwell/mpi" ;; esac
 done
+
+# Headers are compiled with the flags of the program. With -ffast-math, these tests are always false, and a comparison with NaN may be true.
+files src/stepwell -- .hpp | sed 's|^src/||' | grep -v /detail/ | with_details | grep -v '/float_bits.hpp$' | while read -r header; do
+  sed 's|//.*||' "src/$header" |
+    grep -nE '\b(isnan|isfinite|isinf|isnormal|isunordered|fpclassify|signbit|quiet_NaN|signaling_NaN|NAN|INFINITY|HUGE_VALF?)\b|>::infinity\b|(^|[^.>:a-z_])([a-z_]+) (==|!=) \3($|[^.:(a-z_])' |
+    sed "s|^\([0-9]*\):.*|src/$header:\1: is wrong in a program with -ffast-math; use base/detail/float_bits.hpp|" || true
+done >>"$mistakes"
 finish

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/variable.hpp"
 
+#include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/detail/printable.hpp"
 
 #include <algorithm>
@@ -32,6 +33,7 @@ void throw_named(const std::string& name, const error& failure) {
 }
 
 std::string text_of_state(function_ref<void(std::ostream&)> write) {
+  const default_float_mode mode;
   std::ostringstream out;
   out.imbue(std::locale::classic());
   write(out);
@@ -39,6 +41,7 @@ std::string text_of_state(function_ref<void(std::ostream&)> write) {
 }
 
 void read_state(std::string_view text, std::string_view type, function_ref<void(std::istream&)> read) {
+  const default_float_mode mode;
   std::istringstream in{std::string(text)};
   in.imbue(std::locale::classic());
   read(in);

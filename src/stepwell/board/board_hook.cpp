@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/board_hook.hpp"
 
+#include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/thread.hpp"
@@ -62,6 +63,7 @@ public:
     }
     server_->start();
     thread_ = value_or_throw(detail::start_thread("board", [this] {
+      const detail::default_float_mode mode;  // not that of the thread that trains
       set_thread_name("board");
       loop_.run();
       has_ended_.set_value();

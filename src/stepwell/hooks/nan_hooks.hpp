@@ -6,6 +6,7 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
+#include "stepwell/base/detail/float_bits.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/tensor.hpp"
@@ -19,7 +20,6 @@
 #include "stepwell/protocol/watched_values.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -44,8 +44,8 @@ namespace detail {
 template<class Value>
 [[nodiscard]] bool is_bad(const Value& value, const bool& nan_only) {
   if constexpr (std::floating_point<Value>) {
-    if (std::isfinite(value)) [[likely]] { return false; }
-    return !nan_only || std::isnan(value);
+    if (detail::is_finite(value)) [[likely]] { return false; }
+    return !nan_only || detail::is_nan(value);
   } else if constexpr (std::integral<Value>) {
     return false;
   } else {
@@ -92,7 +92,7 @@ template<class Value>
 
 template<class Value>
 [[gnu::noinline, gnu::cold]] void publish_wanted(value_publisher& publisher, Value value, std::int64_t step) {
-  publisher.publish_one(static_cast<double>(value), step);
+  publisher.publish_one(detail::widened(value), step);
 }
 /// Publishes a watched value if it is a number and a newer one is wanted.
 template<class Value>

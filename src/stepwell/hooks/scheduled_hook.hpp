@@ -4,6 +4,8 @@
 // `reduce_on_plateau_hook` reduces the number when a metric no longer improves.
 #pragma once
 
+#include "stepwell/base/detail/float_bits.hpp"
+#include "stepwell/base/detail/unset.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hooks/detail/evaluation_watch.hpp"
@@ -15,11 +17,9 @@
 #include "stepwell/protocol/run_context.hpp"
 #include "stepwell/schedules/schedules.hpp"
 
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -116,7 +116,8 @@ public:
 
   void begin() noexcept {
     plateau_.reset();
-    rate_ = unreduced_ = applied_ = none_yet;
+    rate_ = unset_number;
+    unreduced_ = applied_ = std::nullopt;
   }
 
   [[nodiscard]] const schedules::reduce_on_plateau& plateau() const noexcept { return plateau_; }
@@ -134,11 +135,11 @@ protected:
   /// that the model had before that reduction, unless the restore of the model has already set the rate.
   void start(auto& session) {
     const double now = current(session);
-    if (!std::isnan(rate_)) {
+    if (!detail::is_nan(rate_)) {
       apply(session, rate_, now);
     } else {
-      if (now == applied_) { detail::set_target(target_, session, unreduced_); }
-      unreduced_ = applied_ = none_yet;
+      if (now == applied_) { detail::set_target(target_, session, *unreduced_); }
+      unreduced_ = applied_ = std::nullopt;
     }
   }
   /// Gives a value to the rule, and sets the rate if the rule reduces it.
@@ -155,11 +156,9 @@ protected:
   [[nodiscard]] std::int64_t period_of(std::int64_t step) const noexcept { return step / options_.every_n_steps; }
 
 private:
-  static constexpr double none_yet = std::numeric_limits<double>::quiet_NaN();
-
   [[nodiscard]] double current(auto& session) const { return static_cast<double>(detail::number_in(target_, session.raw_session())); }
   void apply(auto& session, double rate, double before) {
-    if (std::isnan(unreduced_)) { unreduced_ = before; }
+    if (!unreduced_) { unreduced_ = before; }
     detail::set_target(target_, session, rate);
     applied_ = current(session);
   }
@@ -167,10 +166,10 @@ private:
   Target target_;
   reduce_on_plateau_hook_options options_;
   schedules::reduce_on_plateau plateau_;
-  double rate_ = none_yet;  // the rate that this hook set most recently
+  double rate_ = unset_number;  // the rate that this hook set most recently; NaN if it has set none
   // Not saved: the rate before the first reduction in this process, and the rate that the model had after the last one.
-  double unreduced_ = none_yet;
-  double applied_ = none_yet;
+  std::optional<double> unreduced_;
+  std::optional<double> applied_;
 };
 
 }  // namespace detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/kernel/statistics.hpp"
 
+#include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/kernel/detail/average.hpp"
@@ -60,6 +61,7 @@ bool all_elements(const elements_view& values, Whole whole, One one, std::uint16
 
 template<class T>
 moments_of_values moments_of(std::span<const T> values) noexcept {
+  const stepwell::detail::default_float_mode mode;
   const auto found = kernels_of<T>().moments(values.data(), values.size());
   moments_of_values all;
   all.nonfinite = values.size() - found.count;
@@ -227,6 +229,7 @@ growing_histogram growing_of(const moments_of_values& stats, std::span<const std
 
 template<class T>
 growing_histogram growing(std::span<const T> values) {
+  const stepwell::detail::default_float_mode mode;
   const auto stats = moments(values);
   growing_counters counters;  // NOLINT(cppcoreguidelines-pro-type-member-init): only the counters that are used are set to 0
   if (stats.count > 0) {
@@ -270,6 +273,7 @@ void count_equal_buckets(std::span<const T> values, const equal_places& places, 
 
 template<class T>
 equal_histogram equal(std::span<const T> values, std::size_t k) {
+  const stepwell::detail::default_float_mode mode;
   return equal_of(moments(values), k, [&](const auto& places, auto counters) { count_equal_buckets(values, places, counters); });
 }
 
@@ -338,6 +342,7 @@ double number_at(const elements_view& values, std::size_t index) {
 }
 
 void to_doubles(const elements_view& values, std::span<double> numbers) {
+  const stepwell::detail::default_float_mode mode;
   if (values.dtype != dtype::half && values.dtype != dtype::bfloat16) {
     return with_real_type(values.dtype, [&]<class Element>(std::type_identity<Element>) {
       for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -363,13 +368,19 @@ moments_of_values moments(std::span<const float> values) noexcept { return momen
 moments_of_values moments(std::span<const double> values) noexcept { return moments_of(values); }
 
 std::span<const double> histogram_limits() {
-  static const auto limits = make_limits();
+  static const auto limits = [] {
+    const stepwell::detail::default_float_mode mode;
+    return make_limits();
+  }();
   return limits;
 }
 
 template<class T>
 std::span<const growing_entry<T>> growing_entries() {
-  static const auto entries = make_cells<T>();
+  static const auto entries = [] {
+    const stepwell::detail::default_float_mode mode;
+    return make_cells<T>();
+  }();
   return entries;
 }
 template std::span<const growing_entry<float>> growing_entries<float>();
@@ -381,6 +392,7 @@ equal_histogram make_equal_histogram(std::span<const float> values, std::size_t 
 equal_histogram make_equal_histogram(std::span<const double> values, std::size_t k) { return equal(values, k); }
 
 growing_histogram make_growing_histogram(const lazy_view& values) {
+  const stepwell::detail::default_float_mode mode;
   moments_of_values stats;
   growing_counters counters{};
   for_each_span(values, [&](auto some) {
@@ -391,6 +403,7 @@ growing_histogram make_growing_histogram(const lazy_view& values) {
 }
 
 equal_histogram make_equal_histogram(const lazy_view& values, std::size_t k) {
+  const stepwell::detail::default_float_mode mode;
   moments_of_values stats;
   for_each_span(values, [&](auto some) { add(stats, moments(some)); });
   return equal_of(stats, k, [&](const equal_places& places, std::span<std::uint64_t> counters) {

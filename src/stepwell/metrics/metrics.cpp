@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/metrics/metrics.hpp"
 
+#include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/float_bits.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/kernel/detail/simd.hpp"
 #include "stepwell/kernel/statistics.hpp"
@@ -51,8 +53,14 @@ std::vector<T> zeros(std::string_view tried, std::size_t rows, std::size_t colum
 
 std::vector<std::int64_t> empty_bins(std::size_t count) { return zeros<std::int64_t>("auc: could not allocate the bins", count); }
 
-double sum_of(std::span<const float> values) noexcept { return kernel::simd().floats.sum(values.data(), values.size()); }
-double sum_of(std::span<const double> values) noexcept { return kernel::simd().doubles.sum(values.data(), values.size()); }
+double sum_of(std::span<const float> values) noexcept {
+  const detail::default_float_mode mode;
+  return kernel::simd().floats.sum(values.data(), values.size());
+}
+double sum_of(std::span<const double> values) noexcept {
+  const detail::default_float_mode mode;
+  return kernel::simd().doubles.sum(values.data(), values.size());
+}
 
 /// Calls `add` with spans of `error(prediction - target)`. @pre Both spans have the same size.
 template<class Error, class Add>
@@ -103,6 +111,7 @@ void mean::merge(const mean& other) noexcept {
   sum_.merge(other.sum_);
   weight_.merge(other.weight_);
 }
+double mean::value() const noexcept { return sum_.value() / weight_.value(); }
 variable_list mean::variables() { return stepwell::variables({{"total", sum_.variables()}, {"weight", weight_.variables()}}); }
 
 // ---- min_max
@@ -118,7 +127,7 @@ void min_max::update(double value) noexcept {
 void min_max::update(std::span<const float> values) noexcept {
   const auto found = kernel::moments(values);
   if (found.count == 0 || found.nonfinite > 0) {
-    for (const auto value : values) { update(static_cast<double>(value)); }
+    for (const auto value : values) { update(detail::widened(value)); }
     return;
   }
   update(found.min);
@@ -137,6 +146,7 @@ void min_max::update(std::span<const double> values) noexcept {
 }
 double min_max::min() const noexcept { return count_ == 0 ? no_value : min_; }
 double min_max::max() const noexcept { return count_ == 0 ? no_value : max_; }
+double min_max::value() const noexcept { return max() - min(); }
 void min_max::merge(const min_max& other) noexcept {
   if (other.count_ == 0) { return; }
   update(other.min_);
@@ -186,6 +196,7 @@ void exponential_mean::merge(const exponential_mean& other) noexcept {
   mean_ = left * mean_ + other.mean_;
   weight_ = left * weight_ + other.weight_;
 }
+double exponential_mean::value() const noexcept { return mean_ / weight_; }
 variable_list exponential_mean::variables() { return stepwell::variables({{"mean", mean_}, {"weight", weight_}}); }
 
 // ---- variance
@@ -197,7 +208,7 @@ void variance::update(double value) noexcept {
   squares_ += distance * (value - mean_);
 }
 void variance::update(std::span<const float> values) noexcept {
-  for (const auto value : values) { update(static_cast<double>(value)); }
+  for (const auto value : values) { update(detail::widened(value)); }
 }
 void variance::update(std::span<const double> values) noexcept {
   for (const auto value : values) { update(value); }

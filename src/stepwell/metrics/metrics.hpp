@@ -62,7 +62,7 @@ public:
   void update(double value, double weight = 1) noexcept;
   void update(std::span<const float> values) noexcept;
   void update(std::span<const double> values) noexcept;
-  [[nodiscard]] double value() const noexcept { return sum_.value() / weight_.value(); }
+  [[nodiscard]] double value() const noexcept;
   /// Returns the sum of the weights. If all weights are 1, it is the number of values.
   [[nodiscard]] double weight() const noexcept { return weight_.value(); }
   void reset() noexcept { *this = {}; }
@@ -83,7 +83,7 @@ public:
   [[nodiscard]] double min() const noexcept;
   [[nodiscard]] double max() const noexcept;
   /// Returns `max()` - `min()`.
-  [[nodiscard]] double value() const noexcept { return max() - min(); }
+  [[nodiscard]] double value() const noexcept;
   void reset() noexcept { *this = {}; }
   void merge(const min_max& other) noexcept;
   [[nodiscard]] variable_list variables();
@@ -119,7 +119,7 @@ public:
   /// @errors `invalid_argument_error` unless `decay` is at least 0 and below 1.
   explicit exponential_mean(double decay = 0.99);
   void update(double value) noexcept;
-  [[nodiscard]] double value() const noexcept { return mean_ / weight_; }
+  [[nodiscard]] double value() const noexcept;
   void reset() noexcept { mean_ = weight_ = 0; }
   void merge(const exponential_mean& other) noexcept;
   [[nodiscard]] variable_list variables();

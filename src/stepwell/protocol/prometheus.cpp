@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/protocol/prometheus.hpp"
 
+#include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/format/detail/coding.hpp"
 
@@ -68,6 +69,7 @@ public:
     std::string labels;
     if (!session.empty()) { labels = "session=\"" + escaped_label(session) + "\""; }
     if (!key.empty()) { labels += fmt::format("{}{}=\"{}\"", labels.empty() ? "" : ",", key, escaped_label(text)); }
+    const detail::default_float_mode mode;
     const auto number = std::isnan(value) ? "NaN" : std::isinf(value) ? (value > 0 ? "+Inf" : "-Inf") : fmt::format("{}", value);
     text_ += labels.empty() ? fmt::format("stepwell_{} {}\n", name, number) : fmt::format("stepwell_{}{{{}}} {}\n", name, labels, number);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/summary/writer.hpp"
 
+#include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/host_name.hpp"
 #include "stepwell/base/error.hpp"
@@ -172,9 +173,15 @@ struct writer::core {
   }
 
   template<class Number>
+  static float narrowed(Number value) {
+    const stepwell::detail::default_float_mode mode;
+    return static_cast<float>(value);
+  }
+
+  template<class Number>
   void add_number(std::string_view tag, Number value, std::int64_t step) {
     for (const auto& metric : options.metrics) { metric->add_scalar(tag, value, step); }
-    add_float(tag, static_cast<float>(value), step);
+    add_float(tag, narrowed(value), step);
   }
 
   void add_float(std::string_view tag, float value, std::int64_t step) {

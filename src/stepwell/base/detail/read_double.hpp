@@ -3,9 +3,11 @@
 // Internal: std::from_chars for numbers with a fraction, which libc++ lacks before version 20.
 #pragma once
 
+#include "stepwell/base/detail/default_float_mode.hpp"
+#include "stepwell/base/detail/float_bits.hpp"
+
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -33,13 +35,14 @@ inline std::from_chars_result read_double_with_strtod(const char* begin, const c
   const double number = ::strtod_l(text.c_str(), &stopped, plain);
   if (stopped == text.c_str()) { return {begin, std::errc::invalid_argument}; }
   const char* const after = begin + (stopped - text.c_str());
-  if (errno == ERANGE && (number == 0 || std::isinf(number))) { return {after, std::errc::result_out_of_range}; }
+  if (errno == ERANGE && (number == 0 || !is_finite(number))) { return {after, std::errc::result_out_of_range}; }
   into = number;
   return {after, std::errc()};
 }
 
-/// Reads a number with a fraction like std::from_chars.
+/// Reads a number with a fraction like std::from_chars, in every floating-point mode of the thread.
 inline std::from_chars_result read_double(const char* begin, const char* end, double& into) {
+  const default_float_mode mode;
 #ifdef __cpp_lib_to_chars
   return std::from_chars(begin, end, into);
 #else

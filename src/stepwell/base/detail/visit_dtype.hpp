@@ -3,6 +3,7 @@
 // Private: the C++ type of a dtype that is known at run time only.
 #pragma once
 
+#include "stepwell/base/detail/float_bits.hpp"
 #include "stepwell/base/tensor.hpp"
 
 #include <complex>
@@ -37,9 +38,9 @@ template<class T>
   requires(std::is_arithmetic_v<T> || requires(T value) { to_float(value); })
 [[nodiscard]] double to_double(T value) noexcept {
   if constexpr (std::is_arithmetic_v<T>) {
-    return static_cast<double>(value);
+    return widened(value);
   } else {
-    return static_cast<double>(to_float(value));
+    return widened(to_float(value));
   }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/detail/metric_line.hpp"
 
+#include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/detail/read_double.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 
@@ -93,6 +95,22 @@ std::string csv_row_header(std::span<const std::string> tags) {
   }
   return line + "\n";
 }
+
+void number_text::spell(auto value) noexcept {
+  const stepwell::detail::default_float_mode mode;
+  if constexpr (std::is_floating_point_v<decltype(value)>) {
+    const std::string_view nan = "nan";  // the sign of a NaN is not written
+    if (std::isnan(value)) {
+      size_ = nan.copy(text_, sizeof text_);
+      return;
+    }
+  }
+  size_ = static_cast<std::size_t>(std::to_chars(text_, text_ + sizeof text_, value).ptr - text_);
+}
+template void number_text::spell(float) noexcept;
+template void number_text::spell(double) noexcept;
+template void number_text::spell(std::int64_t) noexcept;
+template void number_text::spell(std::uint64_t) noexcept;
 
 std::size_t csv_row_bound(std::size_t values) noexcept { return csv_overhead + values * (1 + number_text::max_size); }
 

@@ -4,8 +4,6 @@
 // time.
 #pragma once
 
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,20 +31,18 @@ public:
     requires std::is_arithmetic_v<Number>
   explicit number_text(Number value) noexcept {
     if constexpr (std::is_floating_point_v<Number>) {
-      using spelt = std::conditional_t<std::is_same_v<Number, float>, float, double>;
-      const std::string_view nan = "nan";  // the sign of a NaN is not written
-      size_ = std::isnan(value) ? nan.copy(text_, sizeof text_) : spell(static_cast<spelt>(value));
+      spell(static_cast<std::conditional_t<std::is_same_v<Number, float>, float, double>>(value));
     } else {
-      size_ = spell(static_cast<std::conditional_t<std::is_unsigned_v<Number>, std::uint64_t, std::int64_t>>(value));
+      spell(static_cast<std::conditional_t<std::is_unsigned_v<Number>, std::uint64_t, std::int64_t>>(value));
     }
   }
   [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
 
 private:
-  std::size_t spell(auto value) noexcept { return static_cast<std::size_t>(std::to_chars(text_, text_ + sizeof text_, value).ptr - text_); }
+  void spell(auto value) noexcept;
 
   char text_[max_size];
-  std::size_t size_;
+  std::size_t size_ = 0;
 };
 
 /// The first line of a CSV file.

@@ -3,6 +3,7 @@
 // Fetched values that may be empty (`std::optional` results of steps that do not produce a value in each run), and fetched values as numbers.
 #pragma once
 
+#include "stepwell/base/detail/float_bits.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
 
@@ -56,10 +57,12 @@ template<class Value>
     return detail::only_number(lazy_view(value));
   } else if constexpr (std::is_enum_v<Value>) {
     return static_cast<double>(static_cast<std::underlying_type_t<Value>>(value));
+  } else if constexpr (std::is_arithmetic_v<Value>) {
+    return detail::widened(value);
   } else if constexpr (std::is_constructible_v<double, const Value&>) {
     return static_cast<double>(value);
   } else if constexpr (number_like<Value>) {
-    return static_cast<double>(static_cast<float>(value));
+    return detail::widened(static_cast<float>(value));
   } else if constexpr (requires { tensor_adapter<Value>::number(value); }) {
     return tensor_adapter<Value>::number(value);
   } else {

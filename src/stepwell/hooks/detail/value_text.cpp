@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/detail/value_text.hpp"
 
+#include "stepwell/base/detail/default_float_mode.hpp"
+#include "stepwell/base/detail/float_bits.hpp"
 #include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/tensor.hpp"
 
@@ -15,8 +17,8 @@ namespace {
 
 template<class T>
 std::string complex_text(std::complex<T> value) {
-  const auto imaginary = number_text(static_cast<double>(value.imag()));
-  return number_text(static_cast<double>(value.real())) + (imaginary.starts_with('-') ? "" : "+") + imaginary + "j";
+  const auto imaginary = number_text(detail::widened(value.imag()));
+  return number_text(detail::widened(value.real())) + (imaginary.starts_with('-') ? "" : "+") + imaginary + "j";
 }
 
 std::string element_text(const tensor_view& tensor, std::size_t index) {
@@ -39,6 +41,7 @@ std::string element_text(const tensor_view& tensor, std::size_t index) {
 }  // namespace
 
 std::string number_text(double value) {
+  const detail::default_float_mode mode;
   if (std::isnan(value)) { return "nan"; }  // without the sign, which has no meaning
   const double size = std::abs(value);
   if (size >= 1e-8 && size < 1e-4) { return fmt::format("{:.10f}", value); }

@@ -3,6 +3,7 @@
 // Text of values in log lines.
 #pragma once
 
+#include "stepwell/base/detail/float_bits.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
@@ -58,7 +59,7 @@ template<class Value>
   } else if constexpr (std::integral<Value>) {
     return std::to_string(value);
   } else if constexpr (std::floating_point<Value>) {
-    return number_text(static_cast<double>(value));
+    return number_text(detail::widened(value));
   } else if constexpr (std::convertible_to<const Value&, std::string_view>) {
     return std::string(std::string_view(value));
   } else if constexpr (std::is_enum_v<Value>) {
