@@ -13,7 +13,7 @@ namespace {
 
 /// Returns `text` with the characters escaped that have a meaning in the format.
 std::string roff_escaped(std::string_view text) {
-  std::string made;
+  std::string made = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
   for (const char letter : text) {
     if (letter == '\\') {
       made += "\\e";
@@ -23,18 +23,19 @@ std::string roff_escaped(std::string_view text) {
       made += letter;
     }
   }
-  if (made.starts_with('.') || made.starts_with('\'')) { made.insert(0, "\\&"); }
   return made;
 }
 
 void write_entry(std::ostream& out, const std::string& name, const std::string& value, std::string_view what) {
-  out << ".TP\n\\fB" << roff_escaped(name) << "\\fR" << (value.empty() ? "" : " \\fI" + roff_escaped(value) + "\\fR") << '\n'
-      << roff_escaped(what) << '\n';
+  out << ".TP\n\\fB" << roff_escaped(name) << "\\fR";
+  if (!value.empty()) { out << " \\fI" << roff_escaped(value) << "\\fR"; }
+  out << '\n' << roff_escaped(what) << '\n';
 }
 
 void write_command(std::ostream& out, const described_command& command) {
-  out << ".SS " << roff_escaped(command.name) << (command.arguments.empty() ? "" : " " + roff_escaped(command.arguments)) << '\n'
-      << roff_escaped(command.what) << ".\n";
+  out << ".SS " << roff_escaped(command.name);
+  if (!command.arguments.empty()) { out << ' ' << roff_escaped(command.arguments); }
+  out << '\n' << roff_escaped(command.what) << ".\n";
   for (const auto& [name, what] : command.about_arguments) { write_entry(out, name, {}, what); }
   for (const auto& option : command.options) {
     if (option.name != "--help") { write_entry(out, option.name, option.value, option.what); }

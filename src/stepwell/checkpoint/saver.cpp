@@ -433,15 +433,19 @@ std::function<bool(clock::time_point, const std::stop_token&)> saver::waits_for_
 
 bool saver::wait_until_idle(clock::time_point when, const std::stop_token& stop) const {
   for (;;) {
-    std::optional<alarm> too_late;  // the alarm of a retry that is made at once; cancelled after the mutex is released
+    alarm too_late;  // the alarm of a retry that is made at once; cancelled after the mutex is released
+    bool retries = false;
     const auto has_changed = [&] {
       if (core_->is_idle()) { return true; }
-      if (core_->retry_at >= when && core_->take_retry()) { too_late = std::move(core_->retry); }
-      return too_late.has_value();
+      if (core_->retry_at >= when && core_->take_retry()) {
+        too_late = std::move(core_->retry);
+        retries = true;
+      }
+      return retries;
     };
     if (!detail::wait_or_stop(*options().clock, core_->mutex, core_->changed, when, stop, has_changed)) { return false; }
-    if (!too_late) { return true; }
-    too_late.reset();
+    if (!retries) { return true; }
+    too_late.cancel();
     core_->post_current();
   }
 }

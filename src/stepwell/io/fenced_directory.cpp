@@ -584,8 +584,8 @@ result<std::unique_ptr<file_lock>> fenced_directory::lock(const std::string& pat
   if (all.opened && all.was_released && all.locked.empty() && !all.opened->check()) { all.opened = nullptr; }
   if (auto is_newest = all.open_fence(); !is_newest) { return std::move(is_newest).error(); }
   if (!all.locked.insert(*rest).second) {
-    return status(errc::failed_precondition,
-                  "could not lock it: this process has locked it already; close the other session or writer first", path);
+    return status(errc::failed_precondition, fmt::format("could not lock it: this process has locked it already; {}", detail::close_first),
+                  path);
   }
   return std::make_unique<fence_lock>(std::move(held), [shared = state_, name = *rest] {
     const std::lock_guard releasing(shared->mutex);

@@ -321,8 +321,9 @@ status held_by_other(posix_file& file) {
   const auto content = detail::parse_lock_content(holder);
   const bool is_ours = content && content->pid == std::to_string(::getpid()) && content->host == stepwell::detail::host_name();
   return {errc::failed_precondition,
-          fmt::format("could not lock it: it is locked by {}{}; stop that process first, or choose another directory",
-                      holder.empty() ? "a process that has not yet written its id" : holder, is_ours ? " (this process)" : ""),
+          is_ours ? fmt::format("could not lock it: it is locked by this process ({}); {}", holder, detail::close_first)
+                  : fmt::format("could not lock it: it is locked by {}; stop that process first, or choose another directory",
+                                holder.empty() ? "a process that has not yet written its id" : holder),
           file.path()};
 }
 

@@ -8,6 +8,8 @@
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/creation/session_manager.hpp"
+#include "stepwell/format/events/event.hpp"
+#include "stepwell/format/proto/summary.pb.h"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/tensorflow/detail/cluster_tasks.hpp"
@@ -59,6 +61,12 @@ private:
   }
   std::string text_;
 };
+
+/// Returns true if a value of an encoded summary has metadata.
+bool has_metadata(const std::string& encoded) {
+  ::tensorflow::Summary values;
+  return values.ParseFromString(encoded) && std::ranges::any_of(values.value(), [](const auto& value) { return value.has_metadata(); });
+}
 
 void write_meta_graph(const graph_state& graph, io::file_system& files, const std::string& prefix) {
   value_or_throw(io::write_file_atomically(files, prefix + ".meta", std::string_view(graph.meta_graph_bytes)));
@@ -300,7 +308,14 @@ void graph_summary::write(summary::writer& out, const tensor& value, std::int64_
   const auto wall = stepwell::detail::wall_seconds(out.time()->wall_now());
   for (const auto& encoded : value.strings()) {
     const auto bytes = event_bytes()(wall, step, encoded);
-    out.add_event_bytes(std::as_bytes(std::span(bytes)));
+    const auto message = std::as_bytes(std::span(bytes));
+    if (has_metadata(encoded)) {  // the writer writes the metadata of a tag only once, like Python's
+      if (auto happened = format::decode_event(message)) {
+        out.add_event(std::move(happened).value());
+        continue;
+      }
+    }
+    out.add_event_bytes(message);
   }
 }
 

@@ -33,7 +33,7 @@ struct held_lock {
 
 }  // namespace
 
-TEST_CASE("a lock held in this process is refused, naming this process", "[io][file_lock]") {
+TEST_CASE("a lock held in this process is refused, naming this process and what releases the lock", "[io][file_lock]") {
   const temporary_directory directory;
   const auto files = io::posix_file_system();
   auto held = files->lock(directory / "lock");
@@ -44,7 +44,9 @@ TEST_CASE("a lock held in this process is refused, naming this process", "[io][f
   CHECK(second.error().place == directory / "lock");
   CHECK(second.error().message.find("process " + std::to_string(::getpid()) + " on host ") != std::string::npos);
   CHECK(second.error().message.find("since 20") != std::string::npos);
-  CHECK(second.error().message.find("this process") != std::string::npos);
+  CHECK(second.error().message.find("locked by this process (process ") != std::string::npos);
+  CHECK(second.error().message.find("close the other session or writer first; if it is an awaited session") != std::string::npos);
+  CHECK(second.error().message.find("stop that process") == std::string::npos);
 }
 
 TEST_CASE("a lock can be taken again after its release, and then names no process", "[io][file_lock]") {

@@ -495,6 +495,31 @@ TEST_CASE("summaries of a graph need no directory if the session has one", "[ten
   CHECK(test::steps_with_oracle(made.run_dir(), "cost") == std::set<std::int64_t>{1, 2});
 }
 
+TEST_CASE("the metadata of a text summary of a graph are written once for each tag, as in Python", "[tensorflow][session]") {
+  const test::temporary_directory directory;
+  ::tensorflow::Summary made;
+  auto& value = *made.add_value();
+  value.set_tag("note");
+  value.mutable_metadata()->mutable_plugin_data()->set_plugin_name("text");
+  value.mutable_tensor()->set_dtype(::tensorflow::DT_STRING);
+  value.mutable_tensor()->mutable_tensor_shape();
+  value.mutable_tensor()->add_string_val("hello");
+  {
+    sw::summary::writer out(directory.path());
+    for (const auto step : {1, 2}) { tf::detail::graph_summary{"note:0"}.write(out, tf::tensor(made.SerializeAsString()), step); }
+  }
+  std::vector<bool> described;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    for (const auto& event : test::events_with_oracle(entry.path().string())) {
+      for (const auto& written : event.summary().value()) {
+        described.push_back(written.has_metadata());
+        CHECK(written.tensor().string_val(0) == "hello");
+      }
+    }
+  }
+  CHECK(described == std::vector<bool>{true, false});
+}
+
 TEST_CASE("the last step of a graph executes no summaries that are not due, as in Python", "[tensorflow][session]") {
   const test::log_capture quiet;
   stub_graph made;

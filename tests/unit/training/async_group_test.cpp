@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // false warning of g++ 12 about the frames of Asio
+
 namespace sw = stepwell;
 using namespace sw::test;
 

@@ -20,8 +20,7 @@ namespace stepwell::detail::platform {
 [[nodiscard]] bool is_portable() noexcept;
 
 /// Returns a second descriptor of the file of `cached`, whose reads or writes bypass the cache of the system. Returns -1 if the system or
-/// the file system lacks this.
-/// @param access O_RDONLY or O_WRONLY.
+/// the file system lacks this. `access` is O_RDONLY or O_WRONLY.
 [[nodiscard]] int open_uncached(int cached, int access) noexcept;
 
 /// Returns true if most of the pages of a range of a file are in the cache of the system. Checks at most 16 of them. Returns true if the

@@ -542,14 +542,18 @@ public:
 
   [[nodiscard]] answer ranks() {
     auto all = json::array();
-    const auto group = of_.options.live ? of_.options.live->view().group : std::nullopt;
-    for (int rank = 0; group && rank < group->launched; ++rank) {
-      const auto member = std::ranges::find(group->members, rank);
-      all.push_back({{"rank", rank},
-                     {"size", group->launched},
-                     {"generation", group->generation},
-                     {"is_this_process", member - group->members.begin() == group->rank},
-                     {"is_lost", member == group->members.end()}});
+    const auto add = [&](const group_place& group) {
+      for (int rank = 0; rank < group.launched; ++rank) {
+        const auto member = std::ranges::find(group.members, rank);
+        all.push_back({{"rank", rank},
+                       {"size", group.launched},
+                       {"generation", group.generation},
+                       {"is_this_process", member - group.members.begin() == group.rank},
+                       {"is_lost", member == group.members.end()}});
+      }
+    };
+    if (of_.options.live) {
+      if (const auto view = of_.options.live->view(); view.group) { add(*view.group); }
     }
     return good({{"ranks", all}});
   }

@@ -17,6 +17,11 @@ namespace stepwell::io::detail {
 /// The longest content of a lock file, in bytes.
 inline constexpr std::size_t longest_lock_content = 512;
 
+/// The advice for a lock that this process holds already. A destroyed session may hold it, because its last checkpoint is still written.
+inline constexpr std::string_view close_first =
+    "close the other session or writer first; if it is an awaited session that was destroyed without async_close, wait for its "
+    "release_handle()";
+
 /// The content of a lock file: the process that locked it last.
 struct lock_content {
   std::string pid;  ///< In decimal.
