@@ -46,6 +46,23 @@ std::uint64_t whole_lines(io::file& file, std::uint64_t size) {
   return 0;
 }
 
+/// Returns the offset of the first zero byte, or `size`. No line contains one: a power failure leaves zeros where the size of the file was on the
+/// disk before its bytes. Searches only the end of a large file, because the system writes its older bytes first. Ignores a zero at the
+/// beginning of a file that has control characters, because another program wrote such a file.
+std::uint64_t first_zero(io::file& file, std::uint64_t size) {
+  constexpr std::uint64_t piece = std::uint64_t{1} << 20;
+  constexpr std::uint64_t most_searched = std::uint64_t{64} << 20;
+  auto found = size;
+  for (auto begin = size - std::min(size, most_searched); begin < size && (found == size || found == 0); begin += piece) {
+    const auto text = text_at(file, begin, static_cast<std::size_t>(std::min(piece, size - begin)));
+    const auto zero = text.find('\0');
+    if (found == size && zero != std::string::npos) { found = begin + zero; }
+    const auto is_foreign = [](char one) { return static_cast<unsigned char>(one) < 0x20 && one != '\0' && one != '\n' && one != '\t'; };
+    if (found == 0 && std::ranges::any_of(text, is_foreign)) { return size; }
+  }
+  return found;
+}
+
 /// A sink that keeps the lock of its file until all writing, also in the background, has ended.
 class locked_sink final : public io::byte_sink {
 public:
@@ -67,22 +84,29 @@ struct text_log {
   bool is_new = false;                  // true if the file is empty
 };
 
-/// Opens the file, which must begin with `beginning`. Removes an incomplete line at its end.
+/// Opens the file, which must begin with `beginning`. Removes an incomplete line at its end, and zeros that a power failure left with all
+/// bytes after them.
 text_log open_text_log(io::file_system& files, const std::string& path, std::string_view beginning) {
   const auto directory = io::parent_directory(path);
   value_or_throw(files.create_directories(directory));
   auto lock = value_or_throw(files.lock(path + ".lock"));
   auto file = value_or_throw(files.open(path, io::open_mode::append));
   const auto size = value_or_throw(file->size());
-  const auto found = text_at(*file, 0, static_cast<std::size_t>(std::min<std::uint64_t>(size, beginning.size())));
+  const auto text_size = first_zero(*file, size);
+  const auto found = text_at(*file, 0, static_cast<std::size_t>(std::min<std::uint64_t>(text_size, beginning.size())));
   if (found != beginning.substr(0, found.size())) {
     throw invalid_argument_error(fmt::format("the existing file does not begin with \"{}\"; choose another name, or move the file away",
                                              beginning.substr(0, beginning.find('\n'))),
                                  path);
   }
-  const auto whole = whole_lines(*file, size);
-  if (whole != size) {
-    value_or_throw(file->truncate(whole));
+  const auto whole = whole_lines(*file, text_size);
+  if (whole != size) { value_or_throw(file->truncate(whole)); }
+  if (text_size != size) {
+    log_warning(
+        fmt::format("{}: removed the last {} bytes, from the first line with a zero byte on; a power failure leaves zeros for lines that "
+                    "were not on the disk",
+                    path, size - whole));
+  } else if (whole != size) {
     log_warning(fmt::format("{}: removed an incomplete last line of {} bytes; the process that wrote it was killed", path, size - whole));
   }
   if (size == 0) { value_or_throw(files.sync_directory(directory)); }

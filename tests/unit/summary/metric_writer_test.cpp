@@ -118,6 +118,45 @@ TEST_CASE("half a line that a kill left is cut off with a warning", "[summary][m
                      "incomplete last line of " + std::to_string(left.size() - (left.size() < 20 ? 0 : kept.size())) + " bytes"));
 }
 
+TEST_CASE("a metric file is cut at the first zero byte that a power failure left, and continued", "[summary][metrics]") {
+  const test::log_capture log;
+  const desk with;
+  const std::string header = "wall_time,step,tag,value\n";
+  const std::string line = "1.000000,1,loss,0.5\n";
+  const auto zeros = [](std::size_t count) { return std::string(count, '\0'); };
+  const auto [left, kept] =
+      GENERATE_COPY(std::pair(zeros(4000), header), std::pair(header + zeros(5000), header),
+                    std::pair(header.substr(0, 9) + zeros(90), header), std::pair(header + line + "2.0" + zeros(2'000'000), header + line),
+                    std::pair(header + line + zeros(4096) + line, header + line), std::pair(zeros(4096) + line + line, header));
+  test::write_file_text(with.path, left);
+  { summary::csv_writer csv(with.path, with.options()); }
+  CHECK(file_text(with.path) == kept);
+  CHECK(log.contains(sw::log_level::warning, "zero byte"));
+  test::write_file_text(with.path, zeros(4000));
+  {
+    summary::jsonl_writer json(with.path, with.options());
+    json.add_scalar("loss", 2, 5);
+  }
+  CHECK(file_text(with.path).starts_with("{\"wall_time\""));
+}
+
+TEST_CASE("a tag with a zero byte becomes no zero byte of a CSV file", "[summary][metrics]") {
+  const desk with;
+  {
+    summary::csv_writer csv(with.path, with.options());
+    csv.add_scalar(std::string("a\0b", 3), 1, 5);
+  }
+  CHECK(file_text(with.path) == "wall_time,step,tag,value\n1700000000.000000,5,\"a b\",1\n");
+}
+
+TEST_CASE("a binary file of others that begins with zeros is refused as metric file and not touched", "[summary][metrics]") {
+  const desk with;
+  const std::string other("\0\0\x08\x03 images", 11);
+  test::write_file_text(with.path, other);
+  CHECK_THROWS_AS(summary::csv_writer(with.path, with.options()), sw::invalid_argument_error);
+  CHECK(file_text(with.path) == other);
+}
+
 TEST_CASE("a file of something else is refused and not touched", "[summary][metrics]") {
   const desk with;
   const std::string other = "step,loss\n1,0.5\nhalf";

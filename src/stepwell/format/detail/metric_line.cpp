@@ -48,12 +48,13 @@ private:
 constexpr std::size_t csv_overhead = 20 + 7 + 20 + 3 + 3 + 1;  // time, step, quotes and apostrophe, commas, line feed
 
 void put_csv_field(text_into& out, std::string_view text) noexcept {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos && !is_formula(text)) { return out.put(text); }
+  constexpr std::string_view special("\0,\"\r\n", 5);
+  if (text.find_first_of(special) == std::string_view::npos && !is_formula(text)) { return out.put(text); }
   out.put('"');
   if (is_formula(text)) { out.put('\''); }
   for (const char one : text) {
     if (one == '"') { out.put('"'); }
-    out.put(one == '\r' || one == '\n' ? ' ' : one);  // so that each line is a row, also after a kill
+    out.put(one == '\r' || one == '\n' || one == '\0' ? ' ' : one);  // so that each line is a row, and a zero byte is damage
   }
   out.put('"');
 }
