@@ -189,8 +189,9 @@ public:
     saves_ = std::make_shared<best_saves>();
     if (best_ && !session.restored_from()) {
       log_warning(
-          fmt::format("{}: this training begins anew, but the directory holds a checkpoint of an earlier one, with {} = {} at step "
-                      "{}; only a better state is saved. Remove the directory to begin anew",
+          fmt::format("{}: this training begins anew, and the directory holds the best state of an earlier start, with {} = {} at step "
+                      "{}; only a better state replaces it. This is right if that start was killed before its first checkpoint. If it was "
+                      "another training, choose another directory",
                       saver_->directory(), what_, number_text(best_->value), best_->step));
     }
   }

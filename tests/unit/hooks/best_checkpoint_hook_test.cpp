@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 #include "support/checkpoint_files.hpp"
+#include "support/file_text.hpp"
 #include "support/log_capture.hpp"
 #include "support/signalling_hook.hpp"
 #include "support/temporary_directory.hpp"
@@ -169,6 +170,22 @@ TEST_CASE("log_every_secs = 0 logs each new best value at once", "[hooks][best]"
   }
 }
 
+TEST_CASE("after a kill between the first best state and the first checkpoint, the message says that all is well", "[hooks][best]") {
+  const sw::test::temporary_directory directory;
+  scripted_model model{.script = {5, 4}};
+  train(directory.path(), model, sw::best_checkpoint_hook{score});
+  const auto whole = sw::test::file_text(directory / "best/model.ckpt-2.data-00000-of-00001");
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    if (!entry.is_directory()) { std::filesystem::remove(entry.path()); }
+  }
+  scripted_model again{.script = {5, 4}};
+  sw::test::log_capture log;
+  train(directory.path(), again, sw::best_checkpoint_hook{score});
+  CHECK(log.contains(sw::log_level::warning, "This is right if that start was killed before its first checkpoint"));
+  CHECK_FALSE(log.contains(sw::log_level::warning, "Remove"));
+  CHECK(sw::test::file_text(directory / "best/model.ckpt-2.data-00000-of-00001") == whole);
+}
+
 TEST_CASE("training that begins anew in a directory with an earlier best checkpoint is warned", "[hooks][best]") {
   const sw::test::temporary_directory directory;
   const sw::test::temporary_directory other;
@@ -177,7 +194,7 @@ TEST_CASE("training that begins anew in a directory with an earlier best checkpo
   scripted_model anew{.script = {6, 3}};
   sw::test::log_capture log;
   train(other.path(), anew, sw::best_checkpoint_hook{{.directory = directory.path()}, sw::tag("loss", score)});
-  CHECK(log.contains(sw::log_level::warning, "an earlier one, with loss = 4 at step 2"));
+  CHECK(log.contains(sw::log_level::warning, "an earlier start, with loss = 4 at step 2"));
   CHECK(sw::best_checkpoint(directory.path())->value == 3);
 }
 

@@ -247,7 +247,7 @@ TEST_CASE("hooks of an asynchronous session log with its name at the creation", 
   };
   train_anew();
   train_anew();
-  rig.check_named(log_level::warning, "this training begins anew, but the directory holds a checkpoint");
+  rig.check_named(log_level::warning, "this training begins anew, and the directory holds the best state");
 }
 
 TEST_CASE("a session of either kind logs durable checkpoints at most once in 10 s, and the last one", "[training][log]") {
