@@ -3,6 +3,7 @@
 // The commands of the program `stepwell`, with their options.
 #pragma once
 
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "tool/output.hpp"
 
 #include <cstddef>
@@ -35,8 +36,9 @@ struct inspect_options {
 [[nodiscard]] exit_code inspect(const inspect_options& options, console& to);
 
 /// Show the values of one tensor, and the differences between two checkpoints.
-[[nodiscard]] exit_code print_tensor(const inspect_options& options, const std::string& prefix, console& to);
-[[nodiscard]] exit_code diff_checkpoints(const inspect_options& options, const std::string& a, const std::string& b, console& to);
+[[nodiscard]] exit_code print_tensor(const inspect_options& options, const checkpoint_reader& reader, console& to);
+[[nodiscard]] exit_code diff_checkpoints(const inspect_options& options, const checkpoint_reader& left, const checkpoint_reader& right,
+                                         console& to);
 
 /// Options of `stepwell verify`.
 struct verify_options {
@@ -47,7 +49,8 @@ struct verify_options {
 /// Reads every tensor of every checkpoint and checks its checksum, and continues after a damaged tensor. A tensor whose checksum is unknown
 /// (variants, resources) is reported as not checked, and the command then returns `unsupported`. It returns the same for a checkpoint
 /// written for a later reader. Files of a directory outside of all checkpoints are reported, but do not count as damage: they remain after
-/// killed saves, and after killed deletions of old checkpoints. Changes no file.
+/// killed saves, and after killed deletions of old checkpoints. They are not reported while a process of this machine uses the directory,
+/// because they may be those of its saves. Checkpoints that it deletes meanwhile are left out. Changes no file.
 /// @errors Those of reading.
 /// @cost Reads every byte; memory for the index and one piece.
 [[nodiscard]] exit_code verify(const verify_options& options, console& to);
@@ -146,7 +149,7 @@ struct prune_options {
 
 /// Reports the decision about each checkpoint, and with `yes` deletes those that the rules do not keep. The newest complete checkpoint is
 /// always kept. So are checkpoints that were not written by a saver of this library. Leftovers of killed saves are deleted, too. Without
-/// `yes`, no file is changed, locked or created.
+/// `yes`, no file is changed, locked or created; while a process of this machine uses the directory, no file is called a leftover.
 /// @errors `not_found_error` if there is no checkpoint, none with `basename`, or none that a pin stands for; `failed_precondition_error` that names the owner if a process holds the directory
 ///   (with `yes`); `data_loss_error` if all of its checkpoints are damaged, in which case nothing is deleted; those of the file system.
 /// @cost   Reads every byte of the newest checkpoint.

@@ -370,7 +370,7 @@ exit_code export_arrays(const export_options& options, console& to) {
   if (!options.npz.empty() + !options.npy.empty() + !options.safetensors.empty() != 1) {
     throw invalid_argument_error("give one of --npz FILE, --npy DIRECTORY and --safetensors FILE");
   }
-  const checkpoint_reader reader(require_checkpoint(to, options.target), to.files);
+  const auto reader = open_checkpoint(to, options.target);
   for (const auto& name : options.tensors) {
     if (!reader.contains(name)) { throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"", name), reader.prefix()); }
   }

@@ -192,10 +192,9 @@ exit_code inspect_as_json(const checkpoint_reader& reader, bool with_stats, cons
 }  // namespace
 
 exit_code inspect(const inspect_options& options, console& to) {
-  const auto prefix = require_checkpoint(to, options.target);
-  if (!options.diff.empty()) { return diff_checkpoints(options, prefix, require_checkpoint(to, options.diff), to); }
-  if (!options.print.empty()) { return print_tensor(options, prefix, to); }
-  const checkpoint_reader reader(prefix, to.files);
+  const auto reader = open_checkpoint(to, options.target);
+  if (!options.diff.empty()) { return diff_checkpoints(options, reader, open_checkpoint(to, options.diff), to); }
+  if (!options.print.empty()) { return print_tensor(options, reader, to); }
   return options.json ? inspect_as_json(reader, options.stats, to) : inspect_as_text(reader, options.stats, to);
 }
 

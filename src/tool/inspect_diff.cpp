@@ -187,9 +187,7 @@ void print_as_json(const std::vector<difference>& found, const checkpoint_reader
 
 }  // namespace
 
-exit_code diff_checkpoints(const inspect_options& options, const std::string& a, const std::string& b, console& to) {
-  const checkpoint_reader left(a, to.files);
-  const checkpoint_reader right(b, to.files);
+exit_code diff_checkpoints(const inspect_options& options, const checkpoint_reader& left, const checkpoint_reader& right, console& to) {
   const auto found = differences_of(left, right, options.tolerance);
   options.json ? print_as_json(found, left, right, to) : print_as_text(found, left, right, to);
   exit_code how = exit_code::good;

@@ -142,11 +142,11 @@ exit_code print_as_text(const checkpoint_reader& reader, const checkpoint_entry&
 
 }  // namespace
 
-exit_code print_tensor(const inspect_options& options, const std::string& prefix, console& to) {
-  const checkpoint_reader reader(prefix, to.files);
+exit_code print_tensor(const inspect_options& options, const checkpoint_reader& reader, console& to) {
   const auto* entry = reader.find(options.print);
   if (entry == nullptr) {
-    throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"; `stepwell inspect` lists them", options.print), prefix);
+    throw not_found_error(fmt::format("the checkpoint has no tensor \"{}\"; `stepwell inspect` lists them", options.print),
+                          reader.prefix());
   }
   const auto most = options.limit == 0 ? UINT64_MAX : options.limit;
   return options.json ? print_as_json(reader, *entry, most, to) : print_as_text(reader, *entry, most, to);

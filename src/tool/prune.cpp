@@ -2,6 +2,7 @@
 #include "tool/commands.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/detail/beside_writer.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/io/detail/lock_content.hpp"
@@ -62,7 +63,8 @@ saver_options rules_of(const prune_options& options, const console& to) {
 
 decision decide(const checkpoint_directory& directory, const prune_options& options, const console& to) {
   const auto plan = directory.plan();
-  decision made{.verdicts = {}, .leftovers = directory.leftovers()};
+  const bool is_of_session = !options.yes && is_in_use(to, options.directory);  // its files in progress are no leftovers
+  decision made{.verdicts = {}, .leftovers = is_of_session ? std::vector<std::string>() : directory.leftovers()};
   const auto names_of = [](const auto& list) {
     std::set<std::string_view> names;
     for (const auto& one : list) { names.insert(one.name); }
@@ -73,7 +75,9 @@ decision decide(const checkpoint_directory& directory, const prune_options& opti
   checkpoint_sizes sizes(to);
   for (const auto& one : directory.listed()) {
     const auto prefix = one.name.starts_with('/') ? one.name : io::join_path(options.directory, one.name);
-    verdict seen{one.name, one.step, one.time, sizes.of(prefix), "keep", ""};
+    const auto bytes = sizes.of(prefix);
+    if (!bytes) { continue; }  // deleted in the meantime
+    verdict seen{one.name, one.step, one.time, *bytes, "keep", ""};
     if (deleted.contains(one.name)) {
       seen.what = "delete";
       made.freed += seen.bytes;
@@ -148,14 +152,15 @@ exit_code prune(const prune_options& options, console& to) {
   require_directory(to, options.directory);
   auto rules = rules_of(options, to);
   require_basename(options, to);
-  {  // read-only first: an error here leaves the directory unchanged
-    checkpoint_directory looked(options.directory, rules, directory_access::look);
+  const auto planned = detail::read_beside_writer(options.directory, [&]() -> std::optional<decision> {
+    checkpoint_directory looked(options.directory, rules, directory_access::look);  // an error here leaves the directory unchanged
     if (!looked.restore_newest()) { throw not_found_error("there is no checkpoint in this directory", options.directory); }
-    if (!options.yes) {
-      const auto planned = decide(looked, options, to);
-      options.json ? print_as_json(planned, options, to) : print_as_text(planned, options, to);
-      return exit_code::good;
-    }
+    auto made = decide(looked, options, to);
+    return made.verdicts.empty() ? std::nullopt : std::optional(std::move(made));
+  });
+  if (!options.yes) {
+    options.json ? print_as_json(planned, options, to) : print_as_text(planned, options, to);
+    return exit_code::good;
   }
   rules.file_system = files_for_changes(options, to);
   checkpoint_directory held(options.directory, rules);

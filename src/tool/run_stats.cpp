@@ -5,6 +5,7 @@
 
 #include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/io/file_system.hpp"
@@ -190,7 +191,9 @@ struct run_facts {
 
 /// Adds the files below a directory. `directory` is a canonical path. Links are not followed, as by `du`.
 void add_usage(const console& to, const std::string& directory, run_facts& facts) {
-  for (const auto& name : value_or_throw(to.files->list(directory))) {
+  auto names = to.files->list(directory);
+  if (!names && names.error().code == errc::not_found) { return; }  // deleted in the meantime
+  for (const auto& name : value_or_throw(std::move(names))) {
     const auto path = io::join_path(directory, name);
     const auto info = is_no_link(to, directory, name) ? to.files->stat(path) : status(errc::not_found, "a link, or deleted", path);
     if (info && info->is_directory) {
@@ -203,12 +206,9 @@ void add_usage(const console& to, const std::string& directory, run_facts& facts
 }
 
 void add_checkpoints(const console& to, const std::string& directory, run_facts& facts) {
-  checkpoint_sizes sizes(to);
-  for (const auto& prefix : indexes_in(to, directory)) {
-    const auto info = to.files->stat(format::index_name(prefix));
-    if (!info) { continue; }  // deleted in the meantime
-    const auto time = stepwell::detail::wall_seconds(info->modified);
-    facts.checkpoints.push_back({prefix, step_of_checkpoint(prefix), time, sizes.of(prefix)});
+  for (auto& one : stepwell::detail::find_checkpoint_files(*to.files, directory)) {
+    const auto step = step_of_checkpoint(one.prefix);
+    facts.checkpoints.push_back({std::move(one.prefix), step, stepwell::detail::wall_seconds(one.written), one.size_bytes});
   }
   facts.newest_checkpoint = newest_checkpoint(to, directory);
 }

@@ -4,6 +4,7 @@
 #include "stepwell/base/detail/host_name.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/array_file.hpp"
+#include "stepwell/checkpoint/detail/beside_writer.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
@@ -132,6 +133,18 @@ std::string require_checkpoint(const console& to, const std::string& path) {
       path);
 }
 
+checkpoint_reader open_checkpoint(const console& to, const std::string& path) {
+  return stepwell::detail::read_beside_writer(path, [&]() -> std::optional<checkpoint_reader> {
+    const auto prefix = require_checkpoint(to, path);
+    try {
+      return checkpoint_reader(prefix, to.files);
+    } catch (const not_found_error&) {
+      if (!is_directory(to, path) || require_checkpoint(to, path) == prefix) { throw; }
+      return std::nullopt;
+    }
+  });
+}
+
 std::vector<std::string> event_files_in(const console& to, const std::string& directory, bool recursive) {
   if (!recursive) { return list_names(to, directory).event_files; }
   std::set<std::string> visited;
@@ -157,24 +170,16 @@ bool is_no_link(const console& to, const std::string& directory, const std::stri
   return canonical && *canonical == path;
 }
 
-std::uint64_t checkpoint_sizes::of(const std::string& prefix) {
+std::optional<std::uint64_t> checkpoint_sizes::of(const std::string& prefix) {
   const auto directory = io::parent_directory(prefix);
-  auto known = by_directory_.find(directory);
-  if (known == by_directory_.end()) { known = by_directory_.emplace(directory, sizes_in(directory)).first; }
-  const auto size = known->second.find(io::base_name(prefix));
-  return size != known->second.end() ? size->second : 0;
-}
-
-checkpoint_sizes::sizes checkpoint_sizes::sizes_in(const std::string& directory) const {
-  sizes found;
-  for (const auto& name : value_or_throw(to_.files->list(directory))) {
-    const auto data = stepwell::detail::parse_data_name(name);
-    const bool is_other = format::prefix_of_index(name).has_value() || name.ends_with(".meta");
-    if (!data && !is_other) { continue; }
-    const auto checkpoint = data ? std::string(data->prefix) : name.substr(0, name.rfind('.'));
-    if (const auto info = to_.files->stat(io::join_path(directory, name))) { found[checkpoint] += info->size; }
+  const auto [known, is_new] = by_directory_.try_emplace(directory);
+  if (is_new) {
+    for (auto& one : stepwell::detail::find_checkpoint_files(*to_.files, directory)) {
+      known->second.emplace(io::base_name(one.prefix), one.size_bytes);
+    }
   }
-  return found;
+  const auto size = known->second.find(io::base_name(prefix));
+  return size != known->second.end() ? std::optional(size->second) : std::nullopt;
 }
 
 std::optional<lock_holder> holder_of(const console& to, const std::string& directory) {
@@ -189,6 +194,11 @@ std::optional<lock_holder> holder_of(const console& to, const std::string& direc
   const bool is_here = content->host == stepwell::detail::host_name();
   const bool is_gone = is_here && ::kill(pid, 0) < 0 && errno == ESRCH;
   return lock_holder{pid, content->host, content->since, is_here, is_gone};
+}
+
+bool is_in_use(const console& to, const std::string& directory) {
+  const auto holder = holder_of(to, directory);
+  return holder && holder->is_here && !holder->is_gone;
 }
 
 }  // namespace stepwell::tool

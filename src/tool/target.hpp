@@ -3,6 +3,7 @@
 // Resolves a path on the command line: a checkpoint, a directory of checkpoints, an event file, or a directory of event files.
 #pragma once
 
+#include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "tool/output.hpp"
 
 #include <cstdint>
@@ -34,6 +35,11 @@ void require_directory(const console& to, const std::string& path);
 /// @errors `not_found_error` that says which checkpoints exist instead.
 [[nodiscard]] std::string require_checkpoint(const console& to, const std::string& path);
 
+/// Opens the checkpoint that `path` stands for, see `require_checkpoint`. If `path` is a directory, and retention has deleted its newest
+/// checkpoint before it was opened, opens the next one.
+/// @errors Those of `require_checkpoint` and `checkpoint_reader`.
+[[nodiscard]] checkpoint_reader open_checkpoint(const console& to, const std::string& path);
+
 /// Returns the prefixes of all index files of a directory, with any name; "model.ckpt-9" precedes "model.ckpt-10".
 [[nodiscard]] std::vector<std::string> indexes_in(const console& to, const std::string& directory);
 
@@ -61,19 +67,22 @@ struct lock_holder {
 /// named there.
 [[nodiscard]] std::optional<lock_holder> holder_of(const console& to, const std::string& directory);
 
+/// Returns true if a process of this machine uses the directory of checkpoints now. Files in it without an index may be those of a save or a
+/// deletion in progress.
+[[nodiscard]] bool is_in_use(const console& to, const std::string& directory);
+
 /// The sizes of checkpoints. Each directory is listed only once.
 class checkpoint_sizes {
 public:
   explicit checkpoint_sizes(const console& to) : to_(to) {}
 
-  /// Returns the size in bytes of all files of a checkpoint: index, data, and TensorFlow's additional files.
+  /// Returns the size in bytes of all files of a checkpoint: index, data, and TensorFlow's graph file. Returns nothing if the checkpoint does not
+  /// exist, for example because it was deleted in the meantime.
   /// @errors Failures to list the directory.
-  [[nodiscard]] std::uint64_t of(const std::string& prefix);
+  [[nodiscard]] std::optional<std::uint64_t> of(const std::string& prefix);
 
 private:
-  using sizes = std::map<std::string, std::uint64_t, std::less<>>;  // by the name of the checkpoint
-  [[nodiscard]] sizes sizes_in(const std::string& directory) const;
-
+  using sizes = std::map<std::string, std::uint64_t>;  // by the name of the checkpoint
   const console& to_;
   std::map<std::string, sizes> by_directory_;
 };

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/checkpoint/detail/beside_writer.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
@@ -93,16 +94,19 @@ std::vector<verified> claims_of(const console& to, const std::string& directory)
   return claims;
 }
 
-/// Returns true for a checkpoint that retention has deleted in the meantime, or was deleting when it was killed. Retention removes an index
-/// while the state file still lists the checkpoint, and never removes the index of the newest checkpoint.
+/// Returns true for a checkpoint that retention has deleted in the meantime, or was deleting when it was killed. @see beside_writer.hpp
 bool is_retired(const console& to, const std::string& directory, const verified& one) {
-  if (has_index(to, one.prefix) || !(one.had_index || has_data(to, one.prefix))) { return false; }
+  if (has_index(to, one.prefix)) { return false; }
+  const bool has_files = one.had_index || has_data(to, one.prefix);  // before the state file is read: data is removed after the name in it
   const auto state = detail::read_state_file(*to.files, directory);
-  return state && state->prefixes.back() != one.prefix && has_index(to, state->prefixes.back());
+  if (!state || std::ranges::find(state->prefixes, one.prefix) == state->prefixes.end()) { return true; }
+  const auto newest = detail::find_newest_listed(*to.files, directory);
+  return has_files && newest && newest->exists && newest->prefix != one.prefix;
 }
 
-/// Returns the data files without an index, and temporary files of interrupted writes.
+/// Returns the data files without an index, and temporary files of interrupted writes. Returns none while a process writes in the directory.
 std::vector<std::string> orphans_in(const console& to, const std::string& directory) {
+  if (is_in_use(to, directory)) { return {}; }
   const auto names = value_or_throw(to.files->list(directory));
   std::vector<std::string> orphans;
   for (const auto& name : names) {
@@ -182,25 +186,36 @@ void print_all(const std::vector<verified>& seen, const std::vector<std::string>
 exit_code verify(const verify_options& options, console& to) {
   const auto single = checkpoint_prefix(to, options.target);
   const bool is_in_directory = !single && is_directory(to, options.target);
-  std::vector<verified> claims;
-  if (is_in_directory) {
-    claims = claims_of(to, options.target);
-  } else {
-    claims.push_back({.prefix = require_checkpoint(to, options.target), .damages = {}, .unchecked = {}});
-  }
   std::vector<verified> seen;
   std::vector<std::string> orphans;
   exit_code how = exit_code::good;
-  for (auto& one : claims) {
-    verify_one(to, one);
-    if (is_in_directory && one.how != exit_code::good && is_retired(to, options.target, one)) { continue; }  // its data files are orphans
+  const auto add = [&](verified& one) {
     how = worse(how, one.how);
     if (!options.json) { print_one(one, to); }
     for (const auto& reason : one.damages) { print_error(to, reason); }
     for (const auto& reason : one.unchecked) { print_error(to, reason); }
     seen.push_back(std::move(one));
+  };
+  if (is_in_directory) {
+    detail::read_beside_writer(options.target, [&]() -> std::optional<bool> {
+      auto claims = claims_of(to, options.target);
+      for (auto& one : claims) {
+        verify_one(to, one);
+        const bool is_gone = one.how != exit_code::good && is_retired(to, options.target, one);  // its data files are orphans
+        if (!is_gone) { add(one); }
+      }
+      return seen.empty() && !claims.empty() ? std::nullopt : std::optional(true);
+    });
+    orphans = orphans_in(to, options.target);
+  } else {
+    verified one{.prefix = require_checkpoint(to, options.target), .damages = {}, .unchecked = {}};
+    one.had_index = has_index(to, one.prefix);
+    verify_one(to, one);
+    if (one.how != exit_code::good && one.had_index && !has_index(to, one.prefix)) {
+      throw not_found_error("this checkpoint was deleted while it was read", one.prefix);
+    }
+    add(one);
   }
-  if (is_in_directory) { orphans = orphans_in(to, options.target); }
   if (!seen.empty() || !orphans.empty()) { print_all(seen, orphans, options, to); }
   if (seen.empty()) { throw not_found_error("there is no checkpoint in this directory", options.target); }
   return how;

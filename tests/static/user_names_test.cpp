@@ -60,7 +60,7 @@ GREEDY(make_offloaded_call); GREEDY(make_scalar_value); GREEDY(make_text_value);
 GREEDY(manager_for); GREEDY(memory_shortage); GREEDY(merge); GREEDY(modified_time); GREEDY(moments);
 GREEDY(monitored_training_session); GREEDY(move_towards); GREEDY(name_of); GREEDY(name_of_call); GREEDY(names_in);
 GREEDY(narrow_number); GREEDY(next_awaited); GREEDY(next_of); GREEDY(not_ready); GREEDY(number_text); GREEDY(on_its_own);
-GREEDY(open_checkpoint); GREEDY(open_if_whole); GREEDY(order_by_phase); GREEDY(parent_directory); GREEDY(parse_data_name);
+GREEDY(open_checkpoint); GREEDY(open_checkpoints); GREEDY(order_by_phase); GREEDY(parent_directory); GREEDY(parse_data_name);
 GREEDY(parse_message); GREEDY(path_of); GREEDY(phase_of); GREEDY(philox4x32); GREEDY(place_of);
 GREEDY(places_of); GREEDY(plan_preemption); GREEDY(plan_retention); GREEDY(posix_file_system); GREEDY(prepare_as_chief);
 GREEDY(printable); GREEDY(printable_lines); GREEDY(progress_line); GREEDY(pull_variables);

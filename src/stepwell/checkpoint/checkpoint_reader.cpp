@@ -4,6 +4,7 @@
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/array_file.hpp"
+#include "stepwell/checkpoint/detail/beside_writer.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/checkpoint/detail/tensor_reads.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
@@ -493,8 +494,26 @@ struct checkpoint_reader::core {
     return *entry;
   }
 
-  /// Opens the index. If there is none, opens the file `prefix`, if it has another format.
+  /// Opens the files of one version of the checkpoint: again if it was deleted or replaced while they were opened.
   void open() {
+    detail::read_beside_writer(io::parent_directory(prefix), [this]() -> std::optional<bool> {
+      const auto before = version();
+      try {
+        open_version();
+      } catch (const error&) {
+        if (version() == before) { throw; }
+        return std::nullopt;
+      }
+      return version() == before ? std::optional(true) : std::nullopt;
+    });
+  }
+  /// Returns the time and the size of the index, which change when it is written again. Empty if there is no index.
+  [[nodiscard]] std::optional<std::pair<clock::wall_time, std::uint64_t>> version() const {
+    const auto info = files->stat(format::index_name(prefix));
+    return info ? std::optional(std::pair(info->modified, info->size)) : std::nullopt;
+  }
+  /// Opens the index. If there is none, opens the file `prefix`, if it has another format.
+  void open_version() {
     try {
       index = load_index(*files, prefix);
     } catch (const not_found_error&) {

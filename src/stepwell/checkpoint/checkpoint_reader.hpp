@@ -86,7 +86,8 @@ public:
 class checkpoint_reader {
 public:
   /// Opens the checkpoint `prefix` ("run/model.ckpt-500"; its index is "run/model.ckpt-500.index"). If there is no index, opens the file
-  /// `prefix`, such as "model.safetensors".
+  /// `prefix`, such as "model.safetensors". A checkpoint that another process deletes or replaces meanwhile is not damaged: the constructor
+  /// throws `not_found_error`, or opens the new one. After the constructor, a deletion no longer disturbs the reader.
   /// @errors `not_found_error` if there is no index. `data_loss_error` if the index is damaged, a shard is missing, or a tensor
   ///         lies outside its shard or shares bytes with another tensor. `resource_exhausted_error` if memory is short.
   ///         `unimplemented_error` if the checkpoint requires a later reader, if a tensor is stored in more than 8192 slices, or if there

@@ -173,7 +173,7 @@ void checkpoint_writer::add_slice(std::string_view name, const tensor_shape& who
 }
 
 std::uint64_t checkpoint_writer::size_bytes() const noexcept {
-  std::uint64_t size = 0;
+  std::uint64_t size = index_bytes_;
   for (const auto& shard : shards_) { size += shard.size(); }
   return size;
 }
@@ -197,6 +197,7 @@ void checkpoint_writer::publish_index() {
   index_->write(header, [&](std::span<const std::byte> bytes) { value_or_throw(file.append(bytes)); });
   value_or_throw(file.finish());
   value_or_throw(file.rename_into_place());
+  index_bytes_ = file.size();
 }
 
 void checkpoint_writer::commit(const std::function<void()>& before_index) {

@@ -47,7 +47,7 @@ public:
   /// Appends one slice of a partitioned tensor of shape `whole`. Each slice must be added exactly once.
   void add_slice(std::string_view name, const tensor_shape& whole, const format::tensor_slice& slice, const tensor_view& part);
 
-  /// Returns the number of bytes added so far, including padding.
+  /// Returns the number of bytes added so far, including padding, and after `commit` those of the index.
   [[nodiscard]] std::uint64_t size_bytes() const noexcept;
 
   /// Syncs and renames the data files, then calls `before_index`, then writes, syncs and renames the index. The checkpoint exists as soon
@@ -69,6 +69,7 @@ private:
   std::shared_ptr<io::file_system> files_;
   std::vector<shard> shards_;
   std::unique_ptr<detail::index_builder> index_;
+  std::uint64_t index_bytes_ = 0;  // written by `commit`
 };
 
 }  // namespace stepwell

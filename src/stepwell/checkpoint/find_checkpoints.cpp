@@ -5,6 +5,7 @@
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
+#include "stepwell/checkpoint/detail/beside_writer.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
@@ -47,36 +48,23 @@ private:
   std::string text_;
 };
 
-/// Opens the checkpoints of a directory, newest first.
+/// Opens the checkpoints of a directory, newest first. @see beside_writer.hpp
 class newest_search final : public checkpoint_search_result, public std::enable_shared_from_this<newest_search> {
 public:
   newest_search(const std::string& directory, std::string_view basename, std::shared_ptr<io::file_system> files,
                 std::function<void(const checkpoint_reader&)> on_accept)
-      : directory_(directory), files_(std::move(files)), on_accept_(std::move(on_accept)) {
-    const auto state = detail::read_state_file(*files_, directory);
-    const auto unlisted = detail::find_unlisted(files_, directory, basename, state);
-    claims_ = unlisted.older;  // oldest first
-    if (state) { claims_.insert(claims_.end(), state->prefixes.begin(), state->prefixes.end()); }
-    claims_.insert(claims_.end(), unlisted.newer.begin(), unlisted.newer.end());
-    left_ = claims_.size();
-  }
+      : directory_(directory), basename_(basename), files_(std::move(files)), on_accept_(std::move(on_accept)), claims_(read_claims()),
+        left_(claims_.size()) {}
 
   /// Returns the next candidate, or nothing if there was none at all.
   [[nodiscard]] std::optional<checkpoint_reader> next() {
-    while (left_ > 0) {
-      const auto& prefix = claims_[--left_];
-      if (const auto has_index = files_->exists(format::index_name(prefix));
-          has_index && !*has_index) {  // without the cost of an exception
-        skip(prefix, error(detail::no_index(*files_, prefix)));
-        continue;
-      }
-      try {
-        checkpoint_reader reader(prefix, files_);
-        reader.set_search(shared_from_this());
-        return reader;
-      } catch (const error& failure) { skip(prefix, failure); }
-    }
-    if (claims_.empty()) { return std::nullopt; }
+    auto found = detail::read_beside_writer(directory_, [this]() -> std::optional<std::optional<checkpoint_reader>> {
+      auto opened = open_next();
+      if (!is_settled()) { return std::nullopt; }
+      return opened;
+    });
+    if (found) { found->set_search(shared_from_this()); }
+    if (found || claims_.empty()) { return found; }
     if (damages_.is_short_of_memory()) {
       throw resource_exhausted_error(
           fmt::format("none of the {} checkpoints in this directory could be read; make more memory available, or "
@@ -91,7 +79,7 @@ public:
   }
 
   checkpoint_reader next_after(const checkpoint_reader& damaged, const error& failure) override {
-    skip(damaged.prefix(), failure);
+    judge(damaged.prefix(), failure);
     return std::move(*next());
   }
   void accept(const checkpoint_reader& restored) override {
@@ -99,16 +87,67 @@ public:
   }
 
 private:
-  void skip(const std::string& prefix, const error& failure) {
+  /// Returns the candidates, oldest first.
+  [[nodiscard]] std::vector<std::string> read_claims() const {
+    const auto state = detail::read_state_file(*files_, directory_);
+    auto unlisted = detail::find_unlisted(files_, directory_, basename_, state);
+    auto claims = std::move(unlisted.older);
+    if (state) { claims.insert(claims.end(), state->prefixes.begin(), state->prefixes.end()); }
+    claims.insert(claims.end(), unlisted.newer.begin(), unlisted.newer.end());
+    return claims;
+  }
+
+  [[nodiscard]] bool has_index(const std::string& prefix) const {
+    const auto exists = files_->exists(format::index_name(prefix));
+    return !exists || *exists;  // a failure to look is reported when the index is opened
+  }
+
+  /// Returns the next candidate that can be opened. Collects those without an index in `gone_`.
+  [[nodiscard]] std::optional<checkpoint_reader> open_next() {
+    while (left_ > 0) {
+      const auto& prefix = claims_[--left_];
+      if (judged_.contains(prefix)) { continue; }
+      if (!has_index(prefix)) {  // without the cost of an exception
+        gone_.push_back(prefix);
+        continue;
+      }
+      try {
+        return checkpoint_reader(prefix, files_);
+      } catch (const not_found_error&) { gone_.push_back(prefix); } catch (const error& failure) {
+        judge(prefix, failure);
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Returns true if the candidates in `gone_` are missing: the directory still lists them. Otherwise starts again with its present content.
+  [[nodiscard]] bool is_settled() {
+    if (gone_.empty()) { return true; }
+    auto claims = read_claims();
+    const auto gone = std::exchange(gone_, {});
+    if (claims == claims_ && std::ranges::none_of(gone, [&](const auto& prefix) { return has_index(prefix); })) {
+      for (const auto& prefix : gone) { judge(prefix, error(detail::no_index(*files_, prefix))); }
+      return true;
+    }
+    claims_ = std::move(claims);
+    left_ = claims_.size();
+    return false;
+  }
+
+  void judge(const std::string& prefix, const error& failure) {
     if (!detail::is_damage(failure)) { throw_status(failure.cause()); }
+    judged_.insert(prefix);
     damages_.add(prefix, failure);
   }
 
   std::string directory_;
+  std::string basename_;
   std::shared_ptr<io::file_system> files_;
   std::function<void(const checkpoint_reader&)> on_accept_;
-  std::vector<std::string> claims_;
-  std::size_t left_ = 0;
+  std::vector<std::string> claims_;  // oldest first
+  std::size_t left_ = 0;             // the candidates before this one have not been tried
+  std::vector<std::string> gone_;    // candidates of `claims_` that were found to have no index
+  std::set<std::string> judged_;     // candidates that are damaged or missing
   damage_report damages_;
 };
 
@@ -133,14 +172,14 @@ public:
 
   /// Blocks until there is a new complete checkpoint, and returns it. Returns nothing after the timeout or a cancellation. A stop ends the
   /// wait. After a stop one last poll is made; the checkpoints listed at that moment are still returned, and none after them.
-  [[nodiscard]] std::optional<std::string> wait_for_next() {
+  [[nodiscard]] std::optional<checkpoint_reader> wait_for_next() {
     log_info("Waiting for new checkpoint at " + directory_);
     const auto until = options_.wait.timeout ? detail::time_after(time().now(), *options_.wait.timeout) : clock::time_point::max();
     while (!options_.cancel_token.stop_requested()) {
       const bool is_last = options_.wait.stop_token.stop_requested();  // read before the poll, which then sees all saves before the stop
-      if (auto prefix = look(is_last)) {
-        log_info("Found new checkpoint at " + *prefix);
-        return prefix;
+      if (auto found = look(is_last)) {
+        log_info("Found new checkpoint at " + found->prefix());
+        return found;
       }
       if (is_last) { return std::nullopt; }
       const auto now = time().now();
@@ -175,24 +214,37 @@ private:
   }
   auto modified(const std::string& path) const { return detail::modified_time(*options_.wait.file_system, path); }
 
-  /// Returns the first new and complete checkpoint, and marks it as returned.
-  [[nodiscard]] std::optional<std::string> look(bool is_last) {
-    if (is_last && !last_claims_) { last_claims_ = claims(); }
-    for (const auto& prefix : last_claims_ ? *last_claims_ : claims()) {
-      if (is_new(prefix)) { return prefix; }
-      if (options_.cancel_token.stop_requested()) { break; }
-    }
-    return std::nullopt;
+  /// Returns the first new and complete checkpoint, and marks it as returned. @see beside_writer.hpp
+  [[nodiscard]] std::optional<checkpoint_reader> look(bool is_last) {
+    return detail::read_beside_writer(directory_, [&]() -> std::optional<std::optional<checkpoint_reader>> {
+      if (is_last && !last_claims_) { last_claims_ = claims(); }
+      const auto listed = last_claims_ ? *last_claims_ : claims();
+      bool has_gone = false;
+      for (const auto& prefix : listed) {
+        if (auto found = open_if_new(prefix, has_gone)) { return found; }
+        if (options_.cancel_token.stop_requested()) { break; }
+      }
+      if (!has_gone) { return std::optional<checkpoint_reader>(); }
+      auto now = claims();
+      const bool has_changed = now != listed;
+      if (last_claims_) { last_claims_ = std::move(now); }  // without those that have gone, the last ones are those listed now
+      if (has_changed) { return std::nullopt; }
+      return std::optional<checkpoint_reader>();
+    });
   }
 
-  [[nodiscard]] bool is_new(const std::string& prefix) {
+  /// Returns the checkpoint if it is complete and was not returned before. Sets `has_gone` if it does not exist.
+  [[nodiscard]] std::optional<checkpoint_reader> open_if_new(const std::string& prefix, bool& has_gone) {
     const auto written = modified(format::index_name(prefix));
-    if (!written) { return false; }  // not written yet, or already deleted
+    if (!written) {  // not written yet, or already deleted
+      has_gone = true;
+      return std::nullopt;
+    }
     const auto known = seen_.find(prefix);
-    if (known != seen_.end() && (!known->second || known->second == written)) { return false; }
-    if (!is_whole(prefix)) { return false; }
-    seen_[prefix] = written;
-    return true;
+    if (known != seen_.end() && (!known->second || known->second == written)) { return std::nullopt; }
+    auto found = open_if_whole(prefix, has_gone);
+    if (found) { seen_[prefix] = written; }
+    return found;
   }
 
   /// Returns the listed checkpoints, or only the newest. A state file that cannot be parsed causes one warning, not one for each poll.
@@ -207,22 +259,21 @@ private:
     return options_.all_listed ? std::move(state->prefixes) : std::vector{state->prefixes.back()};
   }
 
-  /// Returns true if all checksums match. A damaged checkpoint is read again only after its files have changed, because it may still
-  /// be in the process of being copied.
-  [[nodiscard]] bool is_whole(const std::string& prefix) {
+  /// Returns the checkpoint if all checksums match. A damaged checkpoint is read again only after its files have changed, because it may
+  /// still be in the process of being copied.
+  [[nodiscard]] std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, bool& has_gone) {
     auto files = fingerprint(prefix);
-    if (damaged_.contains(files)) { return false; }
+    if (damaged_.contains(files)) { return std::nullopt; }
     try {
-      checkpoint_reader(prefix, options_.wait.file_system).verify();
-      return true;
-    } catch (const error& failure) {
+      checkpoint_reader found(prefix, options_.wait.file_system);
+      found.verify();
+      return found;
+    } catch (const not_found_error&) { has_gone = true; } catch (const error& failure) {
       if (!detail::is_damage(failure)) { throw; }
-      if (modified(format::index_name(prefix))) {  // not deleted in the meantime
-        log_warning(fmt::format("checkpoint {} is damaged and skipped: {}", prefix, failure.what()));
-      }
+      log_warning(fmt::format("checkpoint {} is damaged and skipped: {}", prefix, failure.what()));
       damaged_.insert(std::move(files));
-      return false;
     }
+    return std::nullopt;
   }
 
   /// Returns a string that changes when a file of this checkpoint changes.
@@ -247,15 +298,28 @@ private:
   std::optional<std::vector<std::string>> last_claims_;  // the checkpoints listed at the first poll after a stop
 };
 
+/// Waits for the next checkpoint. Returns nothing at the end of the iteration.
+std::optional<checkpoint_reader> next_of(checkpoint_follower& follower) {
+  const auto& timeout_fn = follower.options().timeout_fn;
+  auto found = follower.wait_for_next();
+  while (!found && !follower.is_at_end() && timeout_fn && !timeout_fn()) { found = follower.wait_for_next(); }
+  if (!found && !follower.is_at_end() && !timeout_fn) { log_info("Timed-out waiting for a checkpoint."); }
+  return found;
+}
+
 generator<const std::string&> all_of(std::unique_ptr<checkpoint_follower> follower) {
-  const auto& timeout_fn = follower->options().timeout_fn;
-  for (;;) {
-    auto prefix = follower->wait_for_next();
-    while (!prefix && !follower->is_at_end() && timeout_fn && !timeout_fn()) { prefix = follower->wait_for_next(); }
-    if (!prefix && !follower->is_at_end() && !timeout_fn) { log_info("Timed-out waiting for a checkpoint."); }
-    if (!prefix) { co_return; }
+  while (const auto found = next_of(*follower)) {
     const auto given_at = follower->time().now();
-    co_yield *prefix;
+    const auto prefix = found->prefix();
+    co_yield prefix;
+    follower->sleep_until(detail::time_after(given_at, follower->options().min_interval_secs));
+  }
+}
+
+generator<const checkpoint_reader&> all_opened(std::unique_ptr<checkpoint_follower> follower) {
+  while (const auto found = next_of(*follower)) {
+    const auto given_at = follower->time().now();
+    co_yield *found;
     follower->sleep_until(detail::time_after(given_at, follower->options().min_interval_secs));
   }
 }
@@ -268,12 +332,10 @@ std::optional<std::int64_t> step_of_checkpoint(std::string_view prefix) noexcept
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& directory, std::shared_ptr<io::file_system> files) {
-  files = or_real(std::move(files));
-  const auto state = detail::read_state_file(*files, directory);
-  if (!state) { return std::nullopt; }
-  const auto& newest = state->prefixes.back();
-  if (value_or_throw(files->exists(format::index_name(newest)))) { return newest; }
-  log_warning(newest + ": the state file names this checkpoint as the newest, but its index is missing");
+  auto newest = detail::find_newest_listed(*or_real(std::move(files)), directory);
+  if (!newest) { return std::nullopt; }
+  if (newest->exists) { return std::move(newest->prefix); }
+  log_warning(newest->prefix + ": the state file names this checkpoint as the newest, but its index is missing");
   return std::nullopt;
 }
 
@@ -337,11 +399,16 @@ std::optional<std::string> wait_for_new_checkpoint(const std::string& checkpoint
                                                    new_checkpoint_options options) {
   checkpoint_follower follower(checkpoint_dir, {.wait = std::move(options)});
   if (last_checkpoint) { follower.skip(*last_checkpoint); }
-  return follower.wait_for_next();
+  const auto found = follower.wait_for_next();
+  return found ? std::optional(found->prefix()) : std::nullopt;
 }
 
 generator<const std::string&> checkpoints_iterator(std::string checkpoint_dir, checkpoints_iterator_options options) {
   return all_of(std::make_unique<checkpoint_follower>(std::move(checkpoint_dir), std::move(options)));
+}
+
+generator<const checkpoint_reader&> detail::open_checkpoints(const std::string& checkpoint_dir, checkpoints_iterator_options options) {
+  return all_opened(std::make_unique<checkpoint_follower>(checkpoint_dir, std::move(options)));
 }
 
 }  // namespace stepwell

@@ -2,6 +2,8 @@
 //
 // Functions that find the checkpoint to resume from, list and delete checkpoints, and wait for checkpoints that another process saves. A
 // checkpoint is named by its prefix, for example "run/model.ckpt-500"; its files are the index "PREFIX.index" and data files.
+// All functions that read may be called while another process saves and deletes checkpoints in the directory. If a checkpoint was deleted
+// after it was found, they read the directory again. Only a checkpoint that is still listed or still has its index can be damaged or missing.
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
@@ -129,5 +131,10 @@ struct checkpoints_iterator_options {
 /// @errors Like `wait_for_new_checkpoint`. This function throws the errors about options. The iteration throws all other errors, and then
 ///   ends.
 [[nodiscard]] generator<const std::string&> checkpoints_iterator(std::string checkpoint_dir, checkpoints_iterator_options options = {});
+
+namespace detail {
+/// Like `checkpoints_iterator`, but returns each checkpoint opened and verified, so that its deletion does not disturb the caller.
+[[nodiscard]] generator<const checkpoint_reader&> open_checkpoints(const std::string& checkpoint_dir, checkpoints_iterator_options options);
+}  // namespace detail
 
 }  // namespace stepwell

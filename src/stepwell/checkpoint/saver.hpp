@@ -106,7 +106,7 @@ void check_saver_options(const saver_options& options);
 struct saved_checkpoint {
   std::string prefix;  ///< With the directory: "run/model.ckpt-500".
   std::int64_t step = 0;
-  std::uint64_t size_bytes = 0;             ///< Size of the variables.
+  std::uint64_t size_bytes = 0;             ///< Size of its data files and its index.
   std::chrono::duration<double> seconds{};  ///< Time from the start of writing until the checkpoint was durable. Of the last attempt only.
 };
 

@@ -111,6 +111,12 @@ struct snapshot_pool::memory {
     if (held) { *held += capacity; }
   }
 
+  /// Records the total length of the strings of a capture, which are stored outside of the buffer.
+  void count_strings(std::size_t length) noexcept {
+    if (held) { *held += length - string_bytes; }
+    string_bytes = length;
+  }
+
   void touch() const noexcept { std::memset(bytes.get(), 0, capacity); }
 
   /// Returns the memory to the system.
@@ -120,6 +126,7 @@ struct snapshot_pool::memory {
     capacity = 0;
     bytes.reset();
     is_of_device = false;
+    count_strings(0);
     entries = {};
     names = {};
     sizes = {};
@@ -180,11 +187,12 @@ struct snapshot_pool::memory {
 
   std::shared_ptr<std::byte> bytes;
   std::size_t capacity = 0;
-  bool is_of_device = false;            ///< `device_elements::host_memory` returned the memory.
-  std::vector<snapshot_entry> entries;  ///< Kept between captures, so that an unchanged model needs no allocation.
-  std::vector<char> names;              ///< Of the entries.
-  std::vector<std::int64_t> sizes;      ///< Of the dimensions of the entries.
-  std::size_t size_bytes = 0;
+  bool is_of_device = false;                   ///< `device_elements::host_memory` returned the memory.
+  std::vector<snapshot_entry> entries;         ///< Kept between captures, so that an unchanged model needs no allocation.
+  std::vector<char> names;                     ///< Of the entries.
+  std::vector<std::int64_t> sizes;             ///< Of the dimensions of the entries.
+  std::size_t size_bytes = 0;                  ///< Of the variables of numbers.
+  std::size_t string_bytes = 0;                ///< Total length of the strings.
   std::atomic<std::size_t>* held = nullptr;    ///< Counter of the pool; null outside a pool.
   std::shared_ptr<detail::pending_copy> copy;  ///< The part of the last capture that any thread may copy; null if there was no capture.
 };
@@ -360,6 +368,7 @@ snapshot snapshot::capture_with(snapshot_pool::buffer buffer, const variable_lis
   if (!memory.bytes || !has_layout_of(memory.entries, variables)) { memory.lay_out(variables); }
   memory.begin_copy(fence && fence->checks());
   const bool is_large = memory.size_bytes >= least_pieced;
+  std::size_t string_bytes = 0;
   bool has_late = false;  // variables that a device reads while the step computes
   const auto is_late = [fence](const variable_ref& variable) {
     return fence && !variable.is_addressable() && !variable.is_early() && !variable.holds_strings() && variable.size_bytes() > small;
@@ -380,6 +389,7 @@ snapshot snapshot::capture_with(snapshot_pool::buffer buffer, const variable_lis
     const auto shared = fence != nullptr || is_large ? shared_bytes(variable, fence != nullptr) : std::span<const std::byte>();
     if (variable.holds_strings()) {
       variable.copy_to(entry.strings);
+      for (const auto& one : entry.strings) { string_bytes += one.size(); }
     } else if (!shared.empty()) {
       memory.copy->add(entry.name, shared, writable(entry.bytes), fence ? variable.owner() : nullptr);
     } else if (!variable.is_addressable()) {
@@ -392,6 +402,7 @@ snapshot snapshot::capture_with(snapshot_pool::buffer buffer, const variable_lis
   for (std::size_t i = 0; has_late && i < variables.size(); ++i) {
     if (is_late(variables[i])) { copy_from_device(variables[i], memory.entries[i], false); }
   }
+  memory.count_strings(string_bytes);
   if (fence == nullptr) { memory.copy->hold_back_updates(); }
   if (fence) {
     fence->add(memory.copy);
@@ -401,7 +412,7 @@ snapshot snapshot::capture_with(snapshot_pool::buffer buffer, const variable_lis
     memory.copy->complete();
   }
   span.argument("step", step);
-  span.argument("bytes", memory.size_bytes);
+  span.argument("bytes", memory.size_bytes + string_bytes);
   return snapshot(std::move(buffer), step, std::move(trace));
 }
 
@@ -436,11 +447,17 @@ void snapshot::leave_pool() {
   if (!memory_.pool_) { return; }
   auto in_its_place = memory_.pool_->make();
   const auto pool = std::exchange(memory_.pool_, nullptr);
-  pool->held -= memory_.memory_->capacity;
+  pool->held -= held_bytes();
   memory_.memory_->held = nullptr;
   const snapshot_pool::buffer returned(pool, std::move(in_its_place));
 }
 
-std::size_t snapshot::size_bytes() const noexcept { return memory_.memory_ ? memory_.memory_->size_bytes : 0; }
+std::size_t snapshot::size_bytes() const noexcept {
+  return memory_.memory_ ? memory_.memory_->size_bytes + memory_.memory_->string_bytes : 0;
+}
+
+std::size_t snapshot::held_bytes() const noexcept {
+  return memory_.memory_ ? memory_.memory_->capacity + memory_.memory_->string_bytes : 0;
+}
 
 }  // namespace stepwell

@@ -85,7 +85,7 @@ public:
 
   /// Returns the number of free buffers.
   [[nodiscard]] std::size_t available() const;
-  /// Returns the size of the memory of all buffers in bytes, including buffers in use. Strings are not included.
+  /// Returns the size of the memory of all buffers in bytes, including buffers in use, and the lengths of the strings in them.
   [[nodiscard]] std::size_t held_bytes() const noexcept;
 
 private:
@@ -151,14 +151,14 @@ public:
   [[nodiscard]] std::span<const snapshot_entry> entries() const;
   /// Returns the entry of this name, or null. @errors Those of `entries`.
   [[nodiscard]] const snapshot_entry* find(std::string_view name) const;
-  /// Returns the total size of all variables in bytes, without strings.
+  /// Returns the total size of all variables in bytes. A string counts with its length.
   [[nodiscard]] std::size_t size_bytes() const noexcept;
   /// Returns the trace that was active during the capture, or null. The saver records the further processing of the snapshot in this trace.
   [[nodiscard]] const std::shared_ptr<trace_recorder>& trace() const noexcept { return trace_; }
   /// Takes the buffer of this snapshot out of its pool. The pool gets a new buffer without memory instead, which can be acquired at once.
   void leave_pool();
-  /// Returns the memory of this snapshot in bytes, without strings.
-  [[nodiscard]] std::size_t held_bytes() const noexcept { return memory_.capacity(); }
+  /// Returns the memory of this snapshot in bytes: that of its buffer, and the lengths of its strings.
+  [[nodiscard]] std::size_t held_bytes() const noexcept;
 
 private:
   friend class saver;

@@ -239,6 +239,7 @@ void initial_values::keep(const variable_list& variables) {
     auto& value = place->second = tensor(variable.dtype(), variable.shape());
     if (variable.holds_strings()) {
       variable.copy_to(value.strings());
+      for (const auto& one : value.strings()) { bytes_ += one.size(); }
     } else {
       variable.copy_to(value.bytes());
       bytes_ += value.bytes().size();

@@ -167,7 +167,7 @@ public:
   void keep(const variable_list& variables);
   /// Restores the kept values of `variables`. Returns the variables of which no value was kept.
   variable_list put_back(const variable_list& variables) const;
-  /// Returns the memory of the values in bytes, without strings.
+  /// Returns the memory of the values in bytes.
   [[nodiscard]] std::size_t held_bytes() const noexcept { return bytes_; }
 
 private:

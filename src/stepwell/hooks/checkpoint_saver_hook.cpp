@@ -108,7 +108,7 @@ public:
   void must_save(std::int64_t step) noexcept { last_step_ = step; }
 
   bool try_save(const boundary_state& state) override {
-    size_bytes_ = snapshot_size(state.variables);
+    size_bytes_ = std::max(snapshot_size(state.variables), taken_bytes_);
     if (!saver_->make_room(size_bytes_)) {
       has_waited_ = !leave_out(state);
       return !has_waited_;
@@ -199,6 +199,7 @@ private:
   /// after the records up to its step, because a run that continues from it does not write them again.
   [[nodiscard]] bool hand_over(snapshot taken, const boundary_state& state) {
     const auto step = taken.step();
+    taken_bytes_ = taken.size_bytes();
     std::function<void(snapshot)> if_failed;
     if (state.copy) {
       if_failed = [copy = state.copy](snapshot unsaved) { copy->keep(std::move(unsaved), false); };
@@ -314,10 +315,11 @@ private:
   std::shared_ptr<summary::writer> events_;
   std::optional<std::int64_t> last_saved_step_;
   std::optional<std::int64_t> announced_step_;
-  std::string newest_;          // prefix of the newest checkpoint that this session has saved
-  std::size_t size_bytes_ = 0;  // size of the last state to save
-  bool is_postponed_ = false;   // a save is due, and there was no room
-  bool has_waited_ = false;     // the session has waited for room since the last save
+  std::string newest_;           // prefix of the newest checkpoint that this session has saved
+  std::size_t size_bytes_ = 0;   // expected size of the last state to save
+  std::size_t taken_bytes_ = 0;  // size of the last copy, with strings, whose lengths are not known before the copy
+  bool is_postponed_ = false;    // a save is due, and there was no room
+  bool has_waited_ = false;      // the session has waited for room since the last save
   clock::duration waited_{};
   bool is_wait_logged_ = false;
   std::optional<std::int64_t> first_step_;

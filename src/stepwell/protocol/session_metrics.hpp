@@ -41,7 +41,7 @@ struct session_metrics {
   /// made.
   std::optional<preemption_plan> preemption = std::nullopt;
 
-  std::size_t snapshot_bytes = 0;                        ///< Bytes held for snapshots of saves and for the recovery copy, without strings.
+  std::size_t snapshot_bytes = 0;                        ///< Bytes held for snapshots of saves and for the recovery copy.
   std::map<std::string, std::size_t> queue_depths = {};  ///< Number of elements in the queue of each queue runner, by the queue's name.
 };
 

@@ -14,17 +14,6 @@ checkpoint_reader open_checkpoint(const std::string& prefix, const evaluation_op
   return reader;
 }
 
-std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, const evaluation_options& options) {
-  try {
-    return open_checkpoint(prefix, options);
-  } catch (const not_found_error&) {
-    log_info("checkpoint " + prefix + " is deleted already, and not evaluated");
-  } catch (const data_loss_error& failure) {
-    log_warning(fmt::format("checkpoint {} is deleted or damaged, and not evaluated: {}", prefix, failure.what()));
-  }
-  return std::nullopt;
-}
-
 session_setup setup_of(const evaluation_options& options) {
   return {.options = {.stop_token = options.stop_token, .clock = options.clock}, .resumes = false};
 }

@@ -89,8 +89,6 @@ concept evaluable = trainable_model<Subject> || opens_evaluations<Subject>;
 namespace detail {
 
 [[nodiscard]] checkpoint_reader open_checkpoint(const std::string& prefix, const evaluation_options& options);
-/// Opens and verifies a checkpoint. If the checkpoint was deleted or is damaged, writes a log line and returns nullopt.
-[[nodiscard]] std::optional<checkpoint_reader> open_if_whole(const std::string& prefix, const evaluation_options& options);
 [[nodiscard]] session_setup setup_of(const evaluation_options& options);
 [[nodiscard]] checkpoints_iterator_options following_of(const repeated_evaluation_options& options);
 
@@ -149,19 +147,17 @@ evaluation<typename FinalOps::values_type> evaluate(Model& model, const checkpoi
   return {reader.prefix(), step, counter.evals_completed(), session.stop_reason(), final_ops.final_ops_values()};
 }
 
-/// Evaluates each of `checkpoints`, except those that were deleted or are damaged.
+/// Evaluates each of `checkpoints`.
 template<class Model, class MakeSource, class FinalOps, class... Hooks>
-generator<const evaluation<typename FinalOps::values_type>&> evaluate_each(Model& model, generator<const std::string&> checkpoints,
+generator<const evaluation<typename FinalOps::values_type>&> evaluate_each(Model& model, generator<const checkpoint_reader&> checkpoints,
                                                                            MakeSource make_source, repeated_evaluation_options options,
                                                                            FinalOps final_ops, std::tuple<Hooks...> hooks) {
   auto left = options.max_number_of_evaluations.value_or(std::numeric_limits<std::int64_t>::max());
   if (left == 0) { co_return; }
-  for (const auto& prefix : checkpoints) {
-    const auto opened = open_if_whole(prefix, options.evaluation);
-    if (!opened) { continue; }
+  for (const auto& opened : checkpoints) {
     const auto found = std::apply(
         [&](Hooks&... hook) {
-          return detail::evaluate(model, *opened, make_source, options.evaluation, final_ops, detail::as_reference(hook)...);
+          return detail::evaluate(model, opened, make_source, options.evaluation, final_ops, detail::as_reference(hook)...);
         },
         hooks);
     co_yield found;
@@ -196,14 +192,15 @@ auto evaluate_once(Model& model, const std::string& checkpoint_path, Source&& so
 /// Returns a range of evaluations, one for each new complete checkpoint of a directory, in the order of `checkpoints_iterator`: `for (const
 /// auto& found : evaluate_repeatedly(model, "run", [&] { return data::source(test_set); }, options, ops)) {...}`. An evaluation is made
 /// when the loop requests the next element of the range. `make_source()` is called once for each evaluation, and returns its data. `begin`
-/// and `end` of the hooks are called in each evaluation; all evaluations use the same hook objects. A checkpoint that was deleted before it
-/// could be opened, or that is damaged, is skipped with a log line.
+/// and `end` of the hooks are called in each evaluation; all evaluations use the same hook objects. A checkpoint that is damaged is
+/// skipped with a log line. One that the training deletes before it could be opened is skipped silently; during the evaluation, a deletion does
+/// no harm.
 /// @lifetime `model` and the targets of `std::ref` hooks must outlive the range.
 /// @errors   Those of `evaluate_once` and `checkpoints_iterator`, thrown during the iteration.
 template<evaluable Model, std::invocable MakeSource, class... Ops, class... Hooks>
 [[nodiscard]] auto evaluate_repeatedly(Model& model, std::string checkpoint_dir, MakeSource make_source,
                                        repeated_evaluation_options options, final_ops_hook<Ops...> final_ops, Hooks... hooks) {
-  auto checkpoints = checkpoints_iterator(std::move(checkpoint_dir), detail::following_of(options));
+  auto checkpoints = detail::open_checkpoints(checkpoint_dir, detail::following_of(options));
   return detail::evaluate_each(model, std::move(checkpoints), std::move(make_source), std::move(options), std::move(final_ops),
                                std::tuple<Hooks...>(std::move(hooks)...));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 
+#include "support/beside_retention.hpp"
 #include "support/catch.hpp"
 #include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
@@ -11,8 +12,13 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_directory.hpp>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -205,4 +211,59 @@ TEST_CASE("training continues from a directory of TensorFlow", "[checkpoint][lat
   REQUIRE(reader);
   CHECK(reader->is_verified());
   CHECK(reader->step() == 10000);
+}
+
+TEST_CASE("readers beside a run that saves never take a deleted checkpoint for a damaged one", "[checkpoint][latest][beside]") {
+  sw::test::log_capture log;
+  const auto kept = GENERATE(1, 3);
+  sw::test::busy_directory run(kept);
+  const auto check = [&](const std::function<bool(const std::string&, const std::shared_ptr<sw::io::file_system>&)>& reads) {
+    run.at_each_operation([&](const auto& files) { CHECK(reads(run.path(), files)); });
+  };
+  SECTION("latest_whole_checkpoint") {
+    check([](const auto& directory, const auto& files) {
+      const auto found = sw::latest_whole_checkpoint(directory, sw::default_checkpoint_basename, files);
+      return found && sw::test::toy_in(*found) == sw::test::toy_at(*found->step());
+    });
+  }
+  SECTION("open_newest, and the restore") {
+    check([](const auto& directory, const auto& files) {
+      const auto found = sw::open_newest(directory, sw::default_checkpoint_basename, files);
+      return found && sw::test::toy_in(*found) == sw::test::toy_at(*found->step());
+    });
+  }
+  SECTION("latest_checkpoint") {
+    check([](const auto& directory, const auto& files) { return sw::latest_checkpoint(directory, files).has_value(); });
+  }
+  SECTION("wait_for_new_checkpoint") {
+    check([](const auto& directory, const auto& files) {
+      return sw::wait_for_new_checkpoint(directory, std::nullopt, {.timeout = 0, .file_system = files}).has_value();
+    });
+  }
+  SECTION("checkpoints_iterator") {
+    const bool all = GENERATE(false, true);
+    check([all](const auto& directory, const auto& files) {
+      int count = 0;
+      for ([[maybe_unused]] const auto& prefix :
+           sw::checkpoints_iterator(directory, {.wait = {.timeout = 0, .file_system = files}, .all_listed = all})) {
+        ++count;
+      }
+      return count >= 1;
+    });
+  }
+  SECTION("the files of all checkpoints, as the board and `stats` show them") {
+    check([](const auto& directory, const auto& files) {
+      const auto all = sw::detail::find_checkpoint_files(*files, directory);
+      return !all.empty() && std::ranges::all_of(all, [&](const auto& one) { return one.size_bytes > all.front().size_bytes / 2; });
+    });
+  }
+  SECTION("a reader of one checkpoint, which is read or is not there") {
+    check([](const auto& directory, const auto& files) {
+      const auto newest = sw::latest_checkpoint(directory);
+      try {
+        return sw::test::toy_in(sw::checkpoint_reader(newest.value(), files)) == sw::test::toy_at(*sw::step_of_checkpoint(*newest));
+      } catch (const sw::not_found_error&) { return true; }
+    });
+  }
+  CHECK(log.count(sw::log_level::warning) == 0);
 }

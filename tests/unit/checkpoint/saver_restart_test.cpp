@@ -62,6 +62,17 @@ std::string newest_in_state_file(const workshop& shop) {
   return std::regex_search(text, found, std::regex("(^|\n)model_checkpoint_path: \"([^\"]*)\"")) ? found[2].str() : "";
 }
 
+/// Returns the steps that the state file lists, which is read without the library: "1 2".
+std::string listed_in_state_file(const workshop& shop) {
+  const auto text = file_text(shop.directory / "checkpoint");
+  const std::regex line("all_model_checkpoint_paths: \"model.ckpt-([0-9]+)\"");
+  std::string steps;
+  for (std::sregex_iterator found(text.begin(), text.end(), line), end; found != end; ++found) {
+    steps += (steps.empty() ? "" : " ") + (*found)[1].str();
+  }
+  return steps;
+}
+
 /// Returns the newest checkpoint if all views of the directory agree, otherwise "they differ".
 std::string newest_in_all_views(const workshop& shop) {
   const auto named = newest_in_state_file(shop);
@@ -270,4 +281,26 @@ TEST_CASE("STATE-7, D-13 after the clock was set back, one every so many hours i
     CHECK(shop.steps() == "2 13 15");
   }
   CHECK(log.contains(sw::log_level::warning, "clock"));
+}
+
+TEST_CASE("after a kill inside retention, the next start lists only checkpoints that are there, also if it saves nothing",
+          "[checkpoint][saver]") {
+  const sw::saver_options options{.max_to_keep = 2};
+  for (std::uint64_t number = 1;; ++number) {
+    workshop shop;
+    save(shop, {}, {1, 2, 3, 4});
+    {
+      auto saver = shop.make(options);
+      const auto saved = shop.files->operations();
+      shop.files->crash_at(saved + number);
+      try {
+        save_and_settle(saver, toy_snapshot(5));
+      } catch (const sw::error&) {}  // NOLINT(bugprone-empty-catch): the machine has stopped
+    }
+    if (!shop.files->has_crashed()) { break; }
+    shop.files = sw::test::fast_faulty_files();
+    shop.make(options).close();
+    INFO("stopped at operation " << number);
+    CHECK(listed_in_state_file(shop) == shop.steps());
+  }
 }

@@ -40,13 +40,34 @@ TEST_CASE("CKPT-4 STATE-1 a saved checkpoint is there with index, data and state
   const auto saved = save_and_settle(saver, toy_snapshot(7));
   CHECK(saved.prefix == shop.directory / "model.ckpt-7");
   CHECK(saved.step == 7);
-  CHECK(saved.size_bytes == 433);
+  CHECK(saved.size_bytes ==
+        std::filesystem::file_size(saved.prefix + ".data-00000-of-00001") + std::filesystem::file_size(saved.prefix + ".index"));
   CHECK(names_in(shop.directory.path()) == "checkpoint model.ckpt-7.data-00000-of-00001 model.ckpt-7.index");
   const auto state = sw::test::file_text(shop.directory / "checkpoint");
   CHECK(state.starts_with("model_checkpoint_path: \"model.ckpt-7\"\nall_model_checkpoint_paths: \"model.ckpt-7\"\n"));
   CHECK(toy_in(sw::checkpoint_reader(saved.prefix)) == toy_at(7));
   CHECK(saver.latest()->step == 7);
   CHECK(saver.checkpoints() == std::vector<std::string>{saved.prefix});
+}
+
+TEST_CASE("strings count in the size of a saved checkpoint, and in max_staged_bytes", "[checkpoint][saver]") {
+  workshop shop;
+  sw::test::gate gate;
+  hold_data(shop, gate);
+  auto saver = shop.make({.max_staged_bytes = 3 * two_small, .when_busy = sw::when_busy::skip});
+  std::string text(2 * two_small, 'x');
+  const auto list = sw::variables({{"text", text}});
+  const auto take = [&](std::int64_t step) {
+    sw::snapshot_pool pool(sw::snapshot_size(list), 1);
+    return sw::snapshot::capture(pool.acquire(), list, step);
+  };
+  CHECK(saver.save(take(1)) == sw::save_outcome::queued);
+  CHECK(saver.backlog().writing_bytes == text.size());
+  CHECK_FALSE(saver.make_room(text.size()));
+  CHECK(saver.save(take(2)) == sw::save_outcome::skipped);  // two of them have more than max_staged_bytes
+  gate.open();
+  saver.drain();
+  CHECK(saver.latest()->size_bytes >= text.size());
 }
 
 TEST_CASE("saves are written in the background, in order, and reported", "[checkpoint][saver]") {

@@ -45,6 +45,28 @@ TEST_CASE("a snapshot holds what the variables were, not what they become", "[ch
   CHECK(taken.find("no such") == nullptr);
 }
 
+TEST_CASE("the strings of a snapshot count in its size and in the memory that its pool holds", "[checkpoint][snapshot]") {
+  std::string text(5000, 'x');
+  std::vector<std::string> words{"one", "three"};
+  float number = 1;
+  const auto list = sw::variables({{"text", text}, {"words", words}, {"number", number}});
+  sw::snapshot_pool pool(sw::snapshot_size(list), 1);
+  const auto empty = pool.held_bytes();
+  {
+    auto taken = sw::snapshot::capture(pool.acquire(), list, 1);
+    CHECK(taken.size_bytes() == 5000 + 8 + 4);
+    CHECK(taken.held_bytes() == empty + 5008);
+    CHECK(pool.held_bytes() == empty + 5008);
+    text.resize(10);
+  }
+  auto shorter = sw::snapshot::capture(pool.acquire(), list, 2);
+  CHECK(shorter.size_bytes() == 10 + 8 + 4);
+  CHECK(pool.held_bytes() == empty + 18);
+  shorter.leave_pool();
+  CHECK(pool.held_bytes() == 0);
+  CHECK(shorter.held_bytes() == empty + 18);
+}
+
 TEST_CASE("captured bytes are aligned to 64, and small ones to their size", "[checkpoint][snapshot]") {
   const auto taken = sw::test::toy_snapshot(1);
   for (const auto& entry : taken.entries()) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tests of the commands for whole directories: verify and stats.
+#include "support/beside_retention.hpp"
 #include "support/checkpoint_files.hpp"
 #include "support/file_text.hpp"
+#include "support/log_capture.hpp"
 #include "support/paths.hpp"
 #include "support/saver_rig.hpp"
 #include "tool_run.hpp"
@@ -412,4 +414,42 @@ TEST_CASE("a line of bars shows numbers against the greatest of them", "[tool][s
   CHECK(sw::tool::spark_line({0, 1, 4, 8}) == " ▁▄█");
   CHECK(sw::tool::spark_line({0, 0}) == "  ");
   CHECK(sw::tool::spark_line({}).empty());
+}
+
+TEST_CASE("commands beside a run that saves show what is there, and call nothing damaged", "[tool][beside]") {
+  sw::test::log_capture log;
+  const auto kept = GENERATE(1, 3);
+  sw::test::busy_directory run(kept);
+  const sw::test::temporary_directory written;
+  const std::vector<std::vector<std::string>> commands{
+      {"verify"},
+      {"verify", "--json"},
+      {"inspect"},
+      {"inspect", "--stats", "--json"},
+      {"inspect", "--print", "layer/weights"},
+      {"inspect", "--diff", run.path() + "/."},
+      {"export", "--npz", written / "all.npz"},
+      {"export", "--npy", written / "all"},
+      {"export", "--safetensors", written / "all.safetensors"},
+      {"stats"},
+      {"stats", "--json"},
+      {"prune", "--max-to-keep", "2"},
+      {"prune", "--max-to-keep", "2", "--json"},
+  };
+  for (auto line : commands) {
+    const bool is_diff = line.back().starts_with(run.path());
+    const bool has_values = line.size() == 3 && line[1] == "--print";
+    line.insert(line.begin() + 1, run.path());
+    run.at_each_operation([&](const auto& files) {
+      const auto said = sw::test::tool_rig{.files = files}.run(line);
+      INFO(line.front() << ": " << said.out << said.err);
+      CHECK((said.how == exit_code::good || (is_diff && said.how == exit_code::differs)));
+      CHECK(said.err.empty());
+      CHECK((is_diff || said.out.find(line.front() == "export" ? "all" : has_values ? "" : "model.ckpt-") != std::string::npos));
+      for (const auto* wrong : {"orphan  ", "left by a killed save", " 0 B ", "\"bytes\": 0", "damaged", "DAMAGED"}) {
+        CHECK(said.out.find(wrong) == std::string::npos);
+      }
+    });
+  }
+  CHECK(log.count(sw::log_level::warning) == 0);
 }

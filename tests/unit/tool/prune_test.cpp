@@ -202,3 +202,19 @@ TEST_CASE("prune of a directory that is not there makes none", "[tool][prune]") 
   CHECK_FALSE(std::filesystem::exists(directory / "run"));
   CHECK(sw::test::run_tool({"prune", directory.path(), "--yes"}).how == exit_code::unreadable);
 }
+
+TEST_CASE("prune that is killed at any operation, and run again, leaves a directory that verify calls whole", "[tool][prune]") {
+  for (std::uint64_t number = 1;; ++number) {
+    pruned_run run;
+    run.shop.files->crash_at(run.shop.files->operations() + number);
+    static_cast<void>(run.prune({"--max-to-keep", "2", "--yes"}));
+    const bool was_killed = run.shop.files->has_crashed();
+    const auto pruned = sw::test::run_tool({"prune", run.shop.directory.path(), "--max-to-keep", "2", "--yes"});
+    const auto verified = sw::test::run_tool({"verify", run.shop.directory.path()});
+    INFO("killed at operation " << number << ": " << pruned.err << verified.out << verified.err);
+    CHECK(pruned.how == exit_code::good);
+    CHECK(verified.how == exit_code::good);
+    CHECK(run.shop.steps() == "4 5");
+    if (!was_killed) { break; }
+  }
+}

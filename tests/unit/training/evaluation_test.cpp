@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/beside_retention.hpp"
 #include "support/catch.hpp"
 #include "support/checkpoint_files.hpp"
 #include "support/leaping_clock.hpp"
@@ -64,6 +65,13 @@ struct trained_directory {
     log.clear();
   }
   [[nodiscard]] std::string prefix(std::int64_t step) const { return directory / "model.ckpt-" + std::to_string(step); }
+};
+
+/// A model with a variable of the checkpoints of a busy_directory.
+struct weights_model {
+  std::vector<float> weights = std::vector<float>(100);
+  int step() { return 0; }
+  sw::variable_list variables() { return sw::variables({{"layer/weights", weights}}); }
 };
 
 auto some_batches() { return sw::data::source(std::vector<std::int64_t>{10, 11, 12}); }
@@ -302,23 +310,48 @@ TEST_CASE("the last checkpoint of a training that was closed before the stop is 
   CHECK(made == std::vector<std::pair<std::int64_t, std::int64_t>>{{4, 3}, {6, 3}});
 }
 
-TEST_CASE("a checkpoint that is deleted before it is opened is passed over", "[training][evaluation]") {
+TEST_CASE("a checkpoint that is deleted before it is opened is passed over, and one that is deleted later is evaluated",
+          "[training][evaluation]") {
   const trained_directory at;
   const auto files = sw::test::fast_faulty_files();
-  int looks = 0;
-  files->before_each([&](const sw::test::event& event) {  // the evaluation opens the file the second time
-    if (event.kind == sw::test::operation::open && event.path == at.prefix(4) + ".index" && ++looks == 2) {
-      std::filesystem::remove(event.path);
-    }
+  const bool before = GENERATE(true, false);
+  const auto remove = [&] {
+    for (const auto* const end : {".index", ".data-00000-of-00001"}) { std::filesystem::remove(at.prefix(4) + end); }
+  };
+  files->before_each([&](const sw::test::event& event) {
+    if (before && event.kind == sw::test::operation::open && event.path == at.prefix(4) + ".index") { remove(); }
   });
+  const auto batches = [&] {
+    remove();
+    return some_batches();
+  };
   measuring_model model;
   int made = 0;
-  for ([[maybe_unused]] const auto& found :
-       sw::evaluate_repeatedly(model, at.directory.path(), some_batches,
+  for (const auto& found :
+       sw::evaluate_repeatedly(model, at.directory.path(), batches,
                                {.evaluation = {.clock = at.clock, .file_system = files}, .eval_interval_secs = 0, .timeout = 3})) {
+    CHECK(found.global_step == 4);
     ++made;
   }
-  CHECK(made == 0);
-  CHECK(looks == 2);
-  CHECK(at.log.contains(sw::log_level::info, "is deleted already, and not evaluated"));
+  CHECK(made == (before ? 0 : 1));
+  CHECK(at.log.count(sw::log_level::warning) == 0);
+}
+
+TEST_CASE("an evaluation beside a run that saves always finds a whole checkpoint", "[training][evaluation][beside]") {
+  sw::test::log_capture log;
+  sw::test::busy_directory run(1);
+  run.at_each_operation([&](const auto& files) {
+    weights_model seen;
+    int made = 0;
+    for (const auto& found : sw::evaluate_repeatedly(seen, run.path(), [] { return sw::no_source{}; },
+                                                     {.evaluation = {.num_evals = 1, .file_system = files},
+                                                      .max_number_of_evaluations = 1,
+                                                      .eval_interval_secs = 0,
+                                                      .timeout = 0})) {
+      CHECK(found.global_step >= 1);
+      ++made;
+    }
+    CHECK(made == 1);
+  });
+  CHECK(log.count(sw::log_level::warning) == 0);
 }

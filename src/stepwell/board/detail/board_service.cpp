@@ -4,6 +4,7 @@
 #include "stepwell/base/detail/read_double.hpp"
 #include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/format/checkpoint/bundle.hpp"
 #include "stepwell/format/detail/coding.hpp"
@@ -161,24 +162,13 @@ json checkpoint_json(const checkpoint_entry& of) {
 
 /// Returns the checkpoints of a directory, the newest first.
 std::vector<checkpoint_entry> checkpoints_in(io::file_system& files, const std::string& directory) {
-  std::map<std::string, checkpoint_entry, std::less<>> found;
-  const auto names = files.list(directory);
-  if (!names) { return {}; }
-  for (const auto& name : *names) {
-    const auto named = format::prefix_of_index(name);
-    if (!named) { continue; }
-    const std::string prefix(*named);
-    const auto step = step_of_checkpoint(prefix);
-    const auto info = files.stat(io::join_path(directory, name));
-    if (step && info) { found[prefix] = {prefix, *step, detail::wall_seconds(info->modified)}; }
-  }
-  for (const auto& name : *names) {
-    const auto owner = found.find(name.substr(0, name.rfind('.')));
-    if (owner == found.end()) { continue; }
-    if (const auto info = files.stat(io::join_path(directory, name))) { owner->second.bytes += info->size; }
-  }
   std::vector<checkpoint_entry> all;
-  for (auto& [name, one] : found) { all.push_back(std::move(one)); }
+  try {
+    for (const auto& one : detail::find_checkpoint_files(files, directory)) {
+      const auto step = step_of_checkpoint(one.prefix);
+      if (step) { all.push_back({io::base_name(one.prefix), *step, detail::wall_seconds(one.written), one.size_bytes}); }
+    }
+  } catch (const error&) { return {}; }
   std::ranges::sort(all, [](const auto& a, const auto& b) { return std::pair(a.time, a.step) > std::pair(b.time, b.step); });
   if (all.size() > most_checkpoints) { all.resize(most_checkpoints); }
   return all;

@@ -6,6 +6,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/checkpoint/checkpoint_writer.hpp"
+#include "stepwell/checkpoint/detail/beside_writer.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/checkpoint/detail/unsynced_file_system.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
@@ -224,6 +225,51 @@ void remove_data_files(io::file_system& files, const std::string& directory, con
   }
 }
 
+std::vector<checkpoint_files> find_checkpoint_files(io::file_system& files, const std::string& directory) {
+  auto found = read_beside_writer(directory, [&]() -> std::optional<std::vector<checkpoint_files>> {
+    const auto names = value_or_throw(files.list(directory));
+    std::map<std::string, std::uint64_t, std::less<>> sizes;  // by the name of the checkpoint
+    for (const auto& name : names) {
+      const auto data = parse_data_name(name);
+      const bool is_other = format::prefix_of_index(name).has_value() || name.ends_with(".meta");
+      if (!data && !is_other) { continue; }
+      const auto owner = data ? std::string(data->prefix) : name.substr(0, name.rfind('.'));
+      if (const auto info = files.stat(io::join_path(directory, name))) { sizes[owner] += info->size; }
+    }
+    std::vector<checkpoint_files> all;
+    bool has_gone = false;
+    for (const auto& name : names) {
+      const auto owner = format::prefix_of_index(name);
+      if (!owner || owner->empty() || io::is_temporary_name(name)) { continue; }
+      const auto written = modified_time(files, io::join_path(directory, name));  // after the sizes, which are then those of all its files
+      has_gone = has_gone || !written;
+      if (written) { all.push_back({io::join_path(directory, *owner), *written, sizes[std::string(*owner)]}); }
+    }
+    return all.empty() && has_gone ? std::nullopt : std::optional(std::move(all));
+  });
+  std::ranges::sort(found, {}, [](const auto& one) { return std::pair(step_of_checkpoint(one.prefix).value_or(-1), one.prefix); });
+  return found;
+}
+
+void throw_always_changing(const std::string& directory) {
+  throw unavailable_error(
+      "the checkpoints in this directory are deleted before they can be opened; keep more of them (max_to_keep), or save less often",
+      directory);
+}
+
+std::optional<newest_listed> find_newest_listed(io::file_system& files, const std::string& directory) {
+  std::string missing;  // named by the state file before, and without an index since
+  return read_beside_writer(directory, [&]() -> std::optional<std::optional<newest_listed>> {
+    auto state = read_state_file(files, directory);
+    if (!state) { return std::optional<newest_listed>(); }
+    auto& newest = state->prefixes.back();
+    const bool exists = value_or_throw(files.exists(format::index_name(newest)));
+    if (exists || newest == missing) { return std::optional(newest_listed{std::move(newest), exists}); }
+    missing = std::move(newest);
+    return std::nullopt;
+  });
+}
+
 std::optional<state_file> read_state_file(io::file_system& files, const std::string& directory) {
   constexpr std::uint64_t max_state_bytes = std::uint64_t{8} << 20;
   const auto path = io::join_path(directory, state_file_name);
@@ -341,17 +387,20 @@ checkpoint_directory::checkpoint_directory(std::string path, const saver_options
   const auto names = names_in(*files_, path_);
   // A directory that has a fence keeps it, also where files can be locked: its last writer may only be suspended.
   if (is_own && fence_ && std::ranges::any_of(names, io::is_fence_name)) { value_or_throw(fence_->open_fence()); }
-  leftovers_ = find_leftovers(*files_, path_, options_.basename, names, claimed_without_index(state));
+  const auto claimed = claimed_without_index(state);
+  leftovers_ = find_leftovers(*files_, path_, options_.basename, names, claimed);
   if (state) { load_list(*state); }  // without a valid state file the list stays empty, so no existing checkpoint will be deleted
   const auto unlisted = find_unlisted(files_, path_, options_.basename, state);  // killed saves finished the newer ones
   for (const auto& prefix : unlisted.newer) { retention_is_due_ = add(prefix, true) || retention_is_due_; }
   remove_older_duplicates();
   for (const auto& checkpoint : options_.pinned) { pinned_.insert(pinned_name(checkpoint)); }
-  if (is_own) { sweep_leftovers(*files_, path_, leftovers_); }  // after all checks: an error changes no file
   last_save_number_ = std::max(unlisted.last_number, state ? newest_save_number(files_, state->prefixes).value_or(0) : 0);
   if (last_preserved_ == 0) { last_preserved_ = seconds_now(); }
   check_clock();
-  if (retention_is_due_) { list_at_start(); }
+  if (!is_own) { return; }
+  // Changes after all checks: an error changes no file. The state file first, so that it never lists a checkpoint without any file.
+  if (claimed.empty()) { list_at_start(); }
+  sweep_leftovers(*files_, path_, leftovers_);
 }
 
 bool checkpoint_directory::is_in_place() const noexcept { return !lock_ || lock_->is_at(io::join_path(path_, lock_name)); }
@@ -448,8 +497,8 @@ void checkpoint_directory::load_list(const state_file& state) {
   const auto& stamps = state.content.all_model_checkpoint_timestamps;
   for (std::size_t i = 0; i < stamps.size(); ++i) { times[io::base_name(paths[i])] = stamps[i]; }
   last_preserved_ = state.content.last_preserved_timestamp;
-  newest_in_file_ = name_of(state.prefixes.back());
   for (const auto& prefix : state.prefixes) {
+    in_file_.push_back(name_of(prefix));
     const auto time = times.find(io::base_name(prefix));
     if (add(prefix, false) && time != times.end()) { list_.back().time = time->second; }
   }
@@ -475,9 +524,23 @@ void checkpoint_directory::pin(const std::string& checkpoint) {
 
 std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
   const std::lock_guard exclusive(one_at_a_time_);
-  auto newest = latest_whole_checkpoint(path_, options_.basename, files_);
+  auto newest = lock_ ? std::nullopt : newest_still_listed();
+  if (!newest) { newest = latest_whole_checkpoint(path_, options_.basename, files_); }
   if (newest) { note_restored(*newest); }
   return newest;
+}
+
+/// Returns the newest of the listed checkpoints that still exist. Returns nothing if it is damaged, or if there is none.
+std::optional<checkpoint_reader> checkpoint_directory::newest_still_listed() const {
+  for (auto entry = list_.rbegin(); entry != list_.rend(); ++entry) {
+    try {
+      checkpoint_reader reader(path_of(entry->name), files_);
+      reader.verify();
+      return reader;
+    } catch (const not_found_error&) {  // NOLINT(bugprone-empty-catch): deleted in the meantime
+    } catch (const error&) { return std::nullopt; }
+  }
+  return std::nullopt;
 }
 
 std::optional<checkpoint_reader> checkpoint_directory::open_newest(std::shared_ptr<void> hold) {
@@ -502,21 +565,30 @@ void checkpoint_directory::note_restored(const checkpoint_reader& newest) {
   list_at_start();
 }
 
-/// Makes the state file name the checkpoint from which this saver continues, unless it already does. The previous process may have
-/// been killed before it wrote the state file, or the checkpoints in the state file may be damaged.
+/// Makes the state file list the checkpoints that this saver continues with, unless it already does. The previous process may have been
+/// killed between a save, or a deletion, and the update of the state file, or the checkpoints in the state file may be damaged.
 void checkpoint_directory::list_at_start() noexcept {
-  if (!lock_ || list_.empty() || list_.back().name == newest_in_file_) { return; }
+  if (!lock_ || list_.empty() || names_to_list() == in_file_) { return; }
   const auto& newest = list_.back().name;
+  const auto missing = in_file_.empty() || in_file_.back() != newest ? fmt::format("names {} as the newest checkpoint", newest)
+                                                                     : std::string("lists only checkpoints that are there");
   try {
     check_is_in_place();
     write_state();
-    log_info(fmt::format("{}: the state file now names {} as the newest checkpoint", path_, newest));
+    log_info(fmt::format("{}: the state file now {}", path_, missing));
   } catch (const std::exception& failure) {
     log_warning(
-        fmt::format("{}: could not write the state file, which does not name {} as the newest checkpoint yet; the next save "
-                    "writes it: {}",
-                    path_, newest, failure.what()));
+        fmt::format("{}: could not write the state file so that it {}; the next save writes it: {}", path_, missing, failure.what()));
   }
+}
+
+/// Returns the names for the state file, oldest first.
+std::vector<std::string> checkpoint_directory::names_to_list() const {
+  std::vector<std::string> names;
+  for (const auto& entry : list_) {
+    if (!entry.is_kept || &entry == &list_.back()) { names.push_back(entry.name); }
+  }
+  return names;
 }
 
 saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::function<void()>& before_commit) {
@@ -526,9 +598,10 @@ saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::f
   trace_span span("save", "checkpoint");
   if (span) { span.argument("checkpoint", path_of(name)); }
   span.argument("bytes", taken.size_bytes());
+  std::uint64_t size_bytes = 0;
   try {
     check_is_in_place();
-    write_tensors(name, taken, before_commit);
+    size_bytes = write_tensors(name, taken, before_commit);
     {
       const std::lock_guard lock(mutex_);
       check_clock();
@@ -547,10 +620,12 @@ saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::f
     throw_status(
         {cause.code, fmt::format("could not save this checkpoint; {}: {}{}{}", why, cause.place, colon, cause.message), path_of(name)});
   }
-  return {path_of(name), taken.step(), taken.size_bytes(), time_->now() - start};
+  return {path_of(name), taken.step(), size_bytes, time_->now() - start};
 }
 
-void checkpoint_directory::write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit) {
+/// Writes the files of a checkpoint, and returns their size in bytes.
+std::uint64_t checkpoint_directory::write_tensors(const std::string& name, const snapshot& taken,
+                                                  const std::function<void()>& before_commit) {
   const auto names = value_or_throw(files_->list(path_));
   auto shards = options_.shards;
   const auto is_taken = [&](const auto& file) {  // overwriting would damage an older checkpoint of this name before the new index exists
@@ -571,6 +646,7 @@ void checkpoint_directory::write_tensors(const std::string& name, const snapshot
   writer.add(save_number_name, {dtype::int64, {}, std::as_bytes(std::span(&number, 1))});
   writer.commit(before_commit);
   remove_data_files(*files_, path_, names, [&](const auto& data) { return data.prefix == name && data.shards != shards; });
+  return writer.size_bytes();
 }
 
 void checkpoint_directory::write_state() {
@@ -579,13 +655,12 @@ void checkpoint_directory::write_state() {
   format::checkpoint_state state;
   state.model_checkpoint_path = list_.back().name;
   state.last_preserved_timestamp = last_preserved_;
+  state.all_model_checkpoint_paths = names_to_list();
   for (const auto& entry : list_) {
-    if (entry.is_kept && &entry != &list_.back()) { continue; }
-    state.all_model_checkpoint_paths.push_back(entry.name);
-    state.all_model_checkpoint_timestamps.push_back(entry.time);
+    if (!entry.is_kept || &entry == &list_.back()) { state.all_model_checkpoint_timestamps.push_back(entry.time); }
   }
   value_or_throw(io::write_file_atomically(*files_, io::join_path(path_, state_file_name), encode(state)));
-  newest_in_file_ = state.model_checkpoint_path;
+  in_file_ = std::move(state.all_model_checkpoint_paths);
 }
 
 std::vector<listed_checkpoint> checkpoint_directory::listed() const {

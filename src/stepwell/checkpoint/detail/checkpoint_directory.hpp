@@ -58,6 +58,17 @@ struct data_file_name {
 void remove_data_files(io::file_system& files, const std::string& directory, const std::vector<std::string>& names,
                        const std::function<bool(const data_file_name&)>& removes);
 
+/// The files of a checkpoint.
+struct checkpoint_files {
+  std::string prefix;            ///< With the directory.
+  clock::wall_time written;      ///< Time at which its index was written.
+  std::uint64_t size_bytes = 0;  ///< Size of its index, its data and TensorFlow's graph file (".meta").
+};
+
+/// Returns the checkpoints in a directory that have an index, with any basename; "model.ckpt-9" precedes "model.ckpt-10". Opens no file.
+/// @errors Failures to list the directory, or to find the time of an index.
+[[nodiscard]] std::vector<checkpoint_files> find_checkpoint_files(io::file_system& files, const std::string& directory);
+
 /// A parsed state file.
 struct state_file {
   format::checkpoint_state content;   ///< With the paths of the file, unchanged.
@@ -134,7 +145,8 @@ public:
   [[nodiscard]] std::vector<listed_checkpoint> listed() const;
   /// Returns the names of the files that killed saves left, as found by the constructor. With access `own` the constructor removed them.
   [[nodiscard]] const std::vector<std::string>& leftovers() const noexcept { return leftovers_; }
-  /// Returns the newest complete checkpoint. With access `own` the state file then names it as the newest.
+  /// Returns the newest complete checkpoint. With access `own` the state file then names it as the newest. With access `look` this is the
+  /// newest that the constructor found, unless another process has deleted all of those since.
   /// @errors Like `latest_whole_checkpoint`. A failure to write the state file is only logged; the next save writes it.
   [[nodiscard]] std::optional<checkpoint_reader> restore_newest();
   /// Like `restore_newest`, but the checkpoint is not verified. `hold` is kept alive by the result. The state file is written, and older
@@ -163,15 +175,17 @@ private:
   [[nodiscard]] std::string pinned_name(const std::string& checkpoint) const;
   [[nodiscard]] double seconds_now() const;
 
+  [[nodiscard]] std::optional<checkpoint_reader> newest_still_listed() const;
   void check_is_in_place() const;
   void load_list(const state_file& state);
   [[nodiscard]] std::set<std::string, std::less<>> claimed_without_index(const std::optional<state_file>& state) const;
   bool add(const std::string& prefix, bool verifies);
   void remove_older_duplicates();
   void check_clock();
-  void write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit);
+  [[nodiscard]] std::uint64_t write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit);
   void write_state();
   void list_at_start() noexcept;
+  [[nodiscard]] std::vector<std::string> names_to_list() const;
   void note_restored(const checkpoint_reader& newest);
   void retain();
 
@@ -186,7 +200,7 @@ private:
 
   std::mutex one_at_a_time_;                   // serialises saving and restoring
   std::int64_t last_save_number_ = 0;          // guarded by `one_at_a_time_`
-  std::string newest_in_file_;                 // newest name in the state file; guarded by `one_at_a_time_`
+  std::vector<std::string> in_file_;           // names in the state file, oldest first; guarded by `one_at_a_time_`
   bool retention_is_due_ = false;              // the previous saver was killed; guarded by `one_at_a_time_`
   mutable std::mutex mutex_;                   // guards the members below; never held during I/O
   std::vector<listed_checkpoint> list_;        // oldest first; changed only while `one_at_a_time_` is held, too

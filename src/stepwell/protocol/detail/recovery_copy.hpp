@@ -23,7 +23,7 @@ public:
   void drop() noexcept;
   /// Calls `restore` with the copy and returns true. Returns false if there is no copy, or if the copy was kept with another `is_initial`.
   bool restore(bool is_initial, function_ref<void(const snapshot&)> restore) const;
-  /// Returns the memory of the copy in bytes, without strings.
+  /// Returns the memory of the copy in bytes.
   [[nodiscard]] std::size_t held_bytes() const noexcept;
 
 private:

@@ -18,6 +18,11 @@ preemption_facts facts_of(const session_metrics& known) {
           .measured_time = known.total_save_time};
 }
 
+/// Returns the mean size of all saves so far.
+std::uint64_t mean_size(const session_metrics& known) {
+  return known.saves > 0 ? static_cast<std::uint64_t>(known.bytes_saved / known.saves) : 0;
+}
+
 }  // namespace
 
 deadline wait_limits::after(clock::duration grace) const {
@@ -38,7 +43,7 @@ clock::duration wait_limits::without_last_save(clock::duration grace) const {
   session_metrics known;
   works_.report(known);
   auto facts = facts_of(known);
-  facts.state_bytes = known.saves > 0 ? static_cast<std::uint64_t>(known.bytes_saved / known.saves) : 0;
+  facts.state_bytes = mean_size(known);
   const auto expected = 2 * plan_preemption(facts).for_all.value_or(std::chrono::duration<double>::zero());
   if (expected >= grace) { return clock::duration::zero(); }
   return grace - std::max(grace / 4, std::chrono::duration_cast<clock::duration>(expected));
@@ -77,6 +82,7 @@ bool wait_limits::is_worth_saving(const boundary_state& state) {
   auto facts = facts_of(known);
   facts.left = deadline(time_, *end).remaining();
   for (const auto& variable : state.variables) { facts.state_bytes += variable.size_bytes(); }
+  facts.state_bytes = std::max(facts.state_bytes, mean_size(known));  // the lengths of strings are known only from earlier saves
   const auto plan = plan_preemption(facts);
   {
     const std::lock_guard lock(mutex_);

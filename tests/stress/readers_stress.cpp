@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All readers of checkpoints, and all commands of the tool that read them, beside another process that saves a checkpoint at each step and
+// keeps one. None of them may take a change of the directory for damage.
+//
+// STEPWELL_READER_CALLS sets the number of calls of each reader (default: 20). The exit code is 0 if all calls gave the right answer.
+#include "stress/rounds.hpp"
+#include "support/log_capture.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_directory.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
+#include <stepwell/creation/scaffold.hpp>
+#include <stepwell/hooks/best_checkpoint_hook.hpp>
+#include <stepwell/model/model.hpp>
+#include <stepwell/training/evaluation.hpp>
+#include <stepwell/training/monitored_training_session.hpp>
+#include <tool/command_line.hpp>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace sw = stepwell;
+
+namespace {
+
+struct model_t {
+  struct result {
+    float loss;
+  };
+  std::vector<float> weights = std::vector<float>(1000);
+  std::int64_t count = 0;
+
+  result step() {
+    weights[static_cast<std::size_t>(++count) % weights.size()] += 1;
+    return {1.0F / static_cast<float>(count)};
+  }
+  sw::variable_list variables() { return sw::variables({{"weights", weights}, {"count", count}}); }
+};
+
+/// Trains in `directory` until the parent process has ended. Each step improves the best state.
+int train(const std::string& directory) {
+  const auto parent = ::getppid();
+  model_t model;
+  sw::training_options<model_t> options;
+  options.checkpoint_dir = directory;
+  options.save_checkpoint_steps = 1;
+  options.save_summaries_steps = sw::none;
+  options.saver.max_to_keep = 1;
+  options.saver.sync = false;
+  auto session = sw::monitored_training_session(model, std::move(options),
+                                                sw::best_checkpoint_hook{{.saver = {.sync = false}}, &model_t::result::loss});
+  while (::getppid() == parent) { session.run(); }
+  return 0;
+}
+
+/// A process that trains in a directory of its own. The destructor kills it.
+class trainer {
+public:
+  explicit trainer(const char* program) : process_(::fork()) {
+    if (process_ == 0) {
+      ::execl("/proc/self/exe", program, "--train", path().c_str(), static_cast<char*>(nullptr));
+      ::_exit(1);
+    }
+    const auto has_both = [this] { return sw::latest_checkpoint(path()) && sw::latest_checkpoint(path() + "/best"); };
+    while (process_ > 0 && !has_both()) {
+      if (::waitpid(process_, nullptr, WNOHANG) != 0) { throw std::runtime_error("the training ended"); }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  trainer(const trainer&) = delete;
+  trainer& operator=(const trainer&) = delete;
+  ~trainer() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+
+  [[nodiscard]] std::string path() const { return directory_.path(); }
+
+private:
+  sw::test::temporary_directory directory_;
+  pid_t process_;
+};
+
+void promise(bool kept, const std::string& what) {
+  if (!kept) { throw std::logic_error(what); }
+}
+
+using reader = std::pair<std::string, std::function<void(const std::string& directory)>>;
+
+/// Returns a reader that runs a command of the tool.
+reader command(std::string name, std::vector<std::string> arguments, std::string expected) {
+  return {name, [arguments = std::move(arguments), expected = std::move(expected)](const std::string& directory) {
+            auto line = arguments;
+            for (auto& word : line) {
+              if (const auto at = word.find("DIR"); at != std::string::npos) { word.replace(at, 3, directory); }
+            }
+            std::ostringstream out;
+            std::ostringstream err;
+            sw::tool::console to{.out = out, .err = err, .files = sw::io::posix_file_system(), .time = sw::system_clock()};
+            const auto how = sw::tool::run(line, to);
+            const auto text = out.str() + err.str();
+            const bool is_right = how == sw::tool::exit_code::good || (line.front() == "inspect" && how == sw::tool::exit_code::differs);
+            promise(is_right && err.str().empty(), "exit code " + std::to_string(static_cast<int>(how)) + ": " + text);
+            promise(text.find(expected) != std::string::npos, "without \"" + expected + "\": " + text);
+            for (const auto* wrong : {"DAMAGED", "damaged", "orphan  ", "left by a killed save"}) {
+              promise(text.find(wrong) == std::string::npos, text);
+            }
+          }};
+}
+
+std::vector<reader> all_readers(const std::string& output) {
+  return {
+      {"latest_checkpoint", [](const std::string& directory) { promise(sw::latest_checkpoint(directory).has_value(), "none"); }},
+      {"latest_whole_checkpoint",
+       [](const std::string& directory) { promise(sw::latest_whole_checkpoint(directory).has_value(), "none"); }},
+      {"open_newest and restore",
+       [](const std::string& directory) {
+         model_t model;
+         sw::restore(model, sw::open_newest(directory).value());
+       }},
+      {"the files that the board shows",
+       [](const std::string& directory) {
+         promise(!sw::detail::find_checkpoint_files(*sw::io::posix_file_system(), directory).empty(), "none");
+       }},
+      {"list_checkpoints",
+       [](const std::string& directory) { static_cast<void>(sw::get_checkpoint_mtimes(sw::list_checkpoints(directory))); }},
+      {"best_checkpoint", [](const std::string& directory) { promise(sw::best_checkpoint(directory).has_value(), "none"); }},
+      {"wait_for_new_checkpoint",
+       [](const std::string& directory) {
+         promise(sw::wait_for_new_checkpoint(directory, std::nullopt, {.timeout = 0}).has_value(), "none");
+       }},
+      {"checkpoints_iterator",
+       [](const std::string& directory) {
+         int count = 0;
+         for ([[maybe_unused]] const auto& prefix : sw::checkpoints_iterator(directory, {.wait = {.timeout = 0}, .all_listed = true})) {
+           if (++count == 3) { break; }
+         }
+         promise(count > 0, "none");
+       }},
+      {"checkpoint_reader of one checkpoint",
+       [](const std::string& directory) {
+         try {
+           sw::checkpoint_reader(sw::latest_checkpoint(directory).value()).verify();
+         } catch (const sw::not_found_error&) {}  // NOLINT(bugprone-empty-catch): deleted since
+       }},
+      {"init_from_checkpoint",
+       [](const std::string& directory) {
+         model_t model;
+         sw::init_from_checkpoint(directory, {{"weights", "weights"}}).apply(model.variables());
+       }},
+      {"evaluate_repeatedly",
+       [](const std::string& directory) {
+         model_t model;
+         int made = 0;
+         for ([[maybe_unused]] const auto& found : sw::evaluate_repeatedly(
+                  model, directory, [] { return sw::no_source{}; },
+                  {.evaluation = {.num_evals = 1}, .max_number_of_evaluations = 1, .eval_interval_secs = 0, .timeout = 0})) {
+           ++made;
+         }
+         promise(made == 1, "no evaluation");
+       }},
+      command("verify", {"verify", "DIR"}, "ok "),
+      command("verify --json", {"verify", "DIR", "--json"}, "\"whole\": true"),
+      command("verify of the best", {"verify", "DIR/best"}, "ok "),
+      command("inspect", {"inspect", "DIR"}, "weights"),
+      command("inspect --stats --json", {"inspect", "DIR", "--stats", "--json"}, "weights"),
+      command("inspect --print", {"inspect", "DIR", "--print", "count"}, ""),
+      command("inspect --diff", {"inspect", "DIR", "--diff", "DIR/best"}, ""),
+      command("export --npz", {"export", "DIR", "--npz", output + "/all.npz"}, "wrote"),
+      command("export --npy", {"export", "DIR", "--npy", output + "/all"}, "wrote"),
+      command("export --safetensors", {"export", "DIR", "--safetensors", output + "/all.safetensors"}, "wrote"),
+      command("stats", {"stats", "DIR"}, "model.ckpt-"),
+      command("stats --json", {"stats", "DIR", "--json"}, "model.ckpt-"),
+      command("prune", {"prune", "DIR", "--max-to-keep", "1"}, "model.ckpt-"),
+      command("prune --json", {"prune", "DIR", "--max-to-keep", "1", "--json"}, "model.ckpt-"),
+  };
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count == 3 && std::string_view(arguments[1]) == "--train") { return train(arguments[2]); }
+  constexpr std::uint64_t calls_of_one_trainer = 200;  // the event files of a training grow
+  const auto calls = sw::test::stress_setting("STEPWELL_READER_CALLS", 20);
+  const sw::test::temporary_directory output;
+  int result = 0;
+  for (const auto& [name, read] : all_readers(output.path())) {
+    std::uint64_t wrong = 0;
+    const auto complain = [&](const std::string& what) {
+      if (++wrong == 1) { std::fprintf(stderr, "%s: %s\n", name.c_str(), what.c_str()); }
+    };
+    for (std::uint64_t done = 0; done < calls;) {
+      const trainer other(arguments[0]);
+      for (std::uint64_t i = 0; i < calls_of_one_trainer && done < calls; ++i, ++done) {
+        const sw::test::log_capture log;
+        try {
+          read(other.path());
+          for (const auto& line : log.messages()) {
+            if (line.level >= sw::log_level::warning) { complain(line.text); }
+          }
+        } catch (const std::exception& failure) { complain(failure.what()); }
+      }
+    }
+    std::printf("%-40s %llu of %llu calls wrong\n", name.c_str(), static_cast<unsigned long long>(wrong),
+                static_cast<unsigned long long>(calls));
+    std::fflush(stdout);
+    if (wrong != 0) { result = 1; }
+  }
+  return result;
+}
