@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <stop_token>
 #include <utility>
 
 namespace async_server {
@@ -45,15 +46,17 @@ asio::awaitable<void> train(const options& wanted, asio::any_io_executor compute
   const auto points = noisy_points(1, 10'000);
   auto batches = sw::data::shuffled_batches(points, {.batch_size = 64, .seed = 1});
 
+  std::stop_source stopping;  // a stop by `request_stop` of the session would end the next start, too
   sw::training_options how{.checkpoint_dir = wanted.run_dir,  // a named variable, because g++ 12 destroys an aggregate twice
                            .save_checkpoint_secs = 30,        // if the aggregate is made inside an awaited expression
                            .log_step_count_steps = 10'000,
+                           .stop_token = stopping.get_token(),
                            .stop_on = {SIGINT, SIGTERM}};
   sw::stop_at_step_hook end{{.last_step = wanted.steps}};
   auto session = sw::monitored_training_session(sw::defer_start(sw::async_options().steps_on(compute)), model, how, end);
   co_await session.async_start();
   news.started_from = news.step = session.global_step();
-  const offer stop(news.stop_training, [&session] { session.request_stop("requested by POST /stop"); });
+  const offer stop(news.stop_training, [&stopping] { stopping.request_stop(); });
 
   // Three buffers: one for predictions, one for the examination, one for the next snapshot. No other snapshot memory is
   // needed.

@@ -5,6 +5,9 @@
 // exist, and the best checkpoint must be the best state at or below its step. Each step, and the end, must have the bits of a training
 // without faults.
 //
+// Other kills are made around the stops of a training: each kind of stop must lead to the end of an undisturbed training.
+// STEPWELL_STOP_KILLS sets their number for each kind.
+//
 // STEPWELL_KILLED_PROGRAM names another build of the program. STEPWELL_KILLS sets the number of kills, STEPWELL_KILL_SEED selects them. STEPWELL_SWEEP_STRIDE=1 selects every file operation.
 #include "support/bundle_oracle.hpp"
 #include "support/catch.hpp"
@@ -72,7 +75,8 @@ struct output {
   ending how = ending::complete;
   std::map<std::int64_t, std::string> checksums;  ///< Checksum of the model after each step.
   std::int64_t saved = -1;                        ///< Newest step that was reported as durable.
-  std::string end;                                ///< The last line. Empty if the process did not end the training.
+  std::string end;                                ///< The line of the end. Empty if the process did not end the training.
+  int operations = 0;                             ///< Number of file operations, if it was printed.
   std::string failure;
 };
 
@@ -82,6 +86,8 @@ output output_in(const std::string& path) {
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("end ")) {
       said.end = line;
+    } else if (line.starts_with("operations ")) {
+      said.operations = std::stoi(line.substr(11));
     } else if (line.starts_with("saved ")) {
       said.saved = std::max<std::int64_t>(said.saved, std::stoll(line.substr(6)));
     } else if (const auto space = line.find(' '); line.size() == space + 9) {  // a killed process may leave an incomplete line
@@ -409,4 +415,86 @@ TEST_CASE("a kill, an error, a stop of the machine or a loss of power at each fi
   }
   std::cout << fault << ": " << endings[ending::killed] << " killed, " << endings[ending::failed] << " ended with an error, "
             << endings[ending::complete] << " completed" << std::endl;
+}
+
+namespace {
+
+/// Sets STEPWELL_KILL_STOP for the processes of its scope.
+class stop_setting {
+public:
+  explicit stop_setting(const std::string& value) { ::setenv("STEPWELL_KILL_STOP", value.c_str(), 1); }
+  stop_setting(const stop_setting&) = delete;
+  stop_setting& operator=(const stop_setting&) = delete;
+  ~stop_setting() { ::unsetenv("STEPWELL_KILL_STOP"); }
+};
+
+/// Returns true if another start has nothing to do: a process has ended the training, not for a reason of its surroundings.
+bool is_final(const output& said) {
+  return said.how == ending::complete && said.end.find(" stop signal") == std::string::npos &&
+         said.end.find(" stop deadline") == std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a training that is killed around a stop of any kind and started until nothing is left to do has the end of an undisturbed one",
+          "[fault][kill][stop]") {
+  const std::string kind = GENERATE("hook", "body", "early", "signal", "limit");
+  const auto wanted = number_from("STEPWELL_STOP_KILLS", 6);
+  const auto seed = number_from("STEPWELL_KILL_SEED", std::random_device{}());
+  constexpr std::int64_t last_step = 16;
+  const bool is_of_surroundings = kind == "signal" || kind == "limit";
+  std::mt19937_64 random(seed);
+  const auto at_random = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
+  struct truth {
+    output whole;
+    int operations;  // of the first start
+  };
+  std::map<std::int64_t, truth> truths;
+  std::uint64_t kills = 0;
+  std::uint64_t directories = 0;
+  for (; kills < wanted; ++directories) {
+    const auto number = static_cast<std::int64_t>(directories % 3) + (is_of_surroundings ? 3 : kind == "early" ? 1 : 9);
+    CAPTURE(kind, number, seed, kills);
+    const stop_setting setting(kind + " " + std::to_string(number));
+    if (!truths.contains(number)) {
+      const temporary_directory directory;
+      write_records(directory / "run");
+      auto first = run(directory / "run", last_step, {});
+      INFO(first.failure);
+      REQUIRE(first.how == ending::complete);
+      REQUIRE(first.checksums.size() < static_cast<std::size_t>(last_step));  // it was stopped
+      const auto operations = first.operations;
+      if (is_of_surroundings) {
+        ::unsetenv("STEPWELL_KILL_STOP");
+        first = undisturbed(last_step);
+        ::setenv("STEPWELL_KILL_STOP", (kind + " " + std::to_string(number)).c_str(), 1);
+      }
+      truths.emplace(number, truth{std::move(first), operations});
+    }
+    const auto& [whole, operations] = truths.at(number);
+    const temporary_directory directory;
+    write_records(directory / "run");
+    output said;
+    int starts = 0;
+    do {
+      REQUIRE(++starts < 50);
+      // around the stop: the last operations of the first start, and those of the start after it
+      const int low = starts > 1 ? 1 : at_random(0, 1) == 0 ? operations / 2 : operations - 60;
+      const int high = starts > 1 ? 150 : operations + 10;
+      const bool kills_now = starts <= 3 && kills < wanted;
+      said = run(directory / "run", last_step, {.fault = kills_now ? "kill" : "none", .operation = at_random(std::max(low, 1), high)});
+      INFO(said.failure);
+      REQUIRE(said.how != ending::failed);
+      kills += said.how == ending::killed;
+      for (const auto& [step, checksum] : said.checksums) {
+        CAPTURE(step);
+        CHECK((whole.checksums.contains(step) && whole.checksums.at(step) == checksum));
+      }
+    } while (!is_final(said));
+    CHECK(said.end == whole.end);
+    const auto again = run(directory / "run", last_step, {});
+    CHECK(again.checksums.empty());
+    CHECK(again.end == whole.end);
+  }
+  std::cout << kind << ": " << kills << " kills around stops in " << directories << " directories, seed " << seed << std::endl;
 }

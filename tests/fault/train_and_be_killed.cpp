@@ -10,11 +10,17 @@
 //
 // If the environment variable STEPWELL_KILL_FENCE is set, the directory has a fence instead of a lock.
 //
+// The environment variable STEPWELL_KILL_STOP="KIND NUMBER" adds another end of the loop: `hook` or `body` requests a stop after step NUMBER
+// only, `early` stops early with the patience NUMBER, `signal` sends the process a signal after each NUMBER-th step, and `limit` ends each
+// process after NUMBER steps by a time limit. The process then also prints "operations COUNT", the number of its file operations.
+//
 // Prints "STEP CHECKSUM" for each step, "saved STEP" for each durable checkpoint, and at the end one line with everything that the training
 // has computed. The exit code is 3 if the training ends with an error, which is printed on standard error.
 #include "support/checkpoint_files.hpp"
 #include "support/killed_run.hpp"
+#include "support/signalling_hook.hpp"
 
+#include <stepwell/base/clock.hpp>
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checksum.hpp>
@@ -33,13 +39,16 @@
 #include <unistd.h>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sw = stepwell;
@@ -70,9 +79,51 @@ struct plan {
   useconds_t delay = 0;
 };
 
-std::shared_ptr<fault_file_system> files_with(const plan& how) {
+/// The end of the loop that STEPWELL_KILL_STOP adds.
+struct stop_plan {
+  std::string kind;
+  std::int64_t number = 0;
+
+  [[nodiscard]] std::int64_t number_of(std::string_view wanted, std::int64_t otherwise) const {
+    return kind == wanted ? number : otherwise;
+  }
+};
+stop_plan stop_from_environment() {
+  const char* const said = std::getenv("STEPWELL_KILL_STOP");
+  stop_plan made;
+  if (said != nullptr) { std::istringstream(said) >> made.kind >> made.number; }
+  return made;
+}
+
+/// Requests a stop after step `at` only.
+struct criterion_hook {
+  std::int64_t at;
+  void after_run(auto& context, const auto&) const {
+    if (context.global_step() == at) { context.request_stop("the criterion of a hook"); }
+  }
+};
+/// Sends a signal after each `every`-th step, unless `every` is zero.
+struct repeated_signal {
+  std::int64_t every;
+  sw::test::signalling_hook once{.at = 0};
+  void after_create_session(auto& session, auto& threads) { once.after_create_session(session, threads); }
+  void after_run(auto& context, const auto& values) {
+    if (every == 0 || context.global_step() % every != 0) { return; }
+    once.at = context.global_step();
+    once.after_run(context, values);
+  }
+};
+/// Moves the clock by a second before each step.
+struct ticking_hook {
+  static constexpr auto phase = sw::hook_phase::observe;
+  std::shared_ptr<sw::manual_clock> clock;
+  void before_run(auto& /*context*/) const { clock->advance(std::chrono::seconds(1)); }
+};
+
+std::shared_ptr<fault_file_system> files_with(const plan& how, const std::shared_ptr<std::atomic<std::uint64_t>>& all) {
   const auto files = sw::test::fast_faulty_files();
   files->before_each([=, count = std::make_shared<std::atomic<std::uint64_t>>(0)](const sw::test::event& next) {
+    ++*all;
     if (how.delay != 0 && next.path.find("tfevents") != std::string::npos) { ::usleep(how.delay); }
     if (how.fault == "kill" && next.path.find(how.word) != std::string::npos && ++*count == how.operation) { ::kill(::getpid(), SIGKILL); }
   });
@@ -91,7 +142,10 @@ std::string best_in(const std::string& directory, const char* name) {
 }
 
 void train(const std::string& directory, std::int64_t last_step, const plan& how) {
-  std::shared_ptr<sw::io::file_system> files = files_with(how);
+  const auto operations = std::make_shared<std::atomic<std::uint64_t>>(0);
+  std::shared_ptr<sw::io::file_system> files = files_with(how, operations);
+  const auto stop = stop_from_environment();
+  const auto seconds = std::make_shared<sw::manual_clock>();
   if (std::getenv("STEPWELL_KILL_FENCE") != nullptr) { files = std::make_shared<sw::io::fenced_directory>(directory, files); }
   const sw::summary::metric_writer_options metric_options = {.file_system = files};
   const std::vector<double> test_set = {1, 20, 300, 999};
@@ -102,7 +156,7 @@ void train(const std::string& directory, std::int64_t last_step, const plan& how
   model other;
   const auto evaluated = sw::evaluate_every({.every = evaluation_steps, .log = false}, sw::beside(other), test_set, &model::score,
                                             sw::measure("score", [](double value) { return value; }));
-  sw::early_stopping_hook stopping{{.patience = 1'000'000}, evaluated.value("score")};
+  sw::early_stopping_hook stopping{{.patience = stop.number_of("early", 1'000'000)}, evaluated.value("score")};
   sw::ema_hook average({.decay = 0.9}, trained);
   auto session = sw::monitored_training_session(
       trained,
@@ -113,17 +167,26 @@ void train(const std::string& directory, std::int64_t last_step, const plan& how
        .metrics = {std::make_shared<sw::summary::csv_writer>(directory + ".csv", metric_options),
                    std::make_shared<sw::summary::jsonl_writer>(directory + ".jsonl", metric_options)},
        .checkpoint_listeners = {std::make_shared<printing_listener>()},
-       .saver = {.max_to_keep = max_to_keep, .file_system = files}},
+       .saver = {.max_to_keep = max_to_keep, .file_system = files},
+       .stop_on = {SIGURG},
+       .clock = stop.kind == "limit" ? seconds : nullptr},
       sw::summaries(sw::summary::scalar(tag, [](const model::result& run) { return summary_of(run.step); })), std::ref(average), evaluated,
-      std::ref(stopping), sw::stop_at_step_hook{{.last_step = last_step}},
+      std::ref(stopping), sw::stop_at_step_hook{{.last_step = last_step}}, ticking_hook{seconds},
+      sw::time_limit_hook{std::chrono::seconds(stop.number_of("limit", 1'000'000))}, criterion_hook{stop.number_of("hook", -1)},
+      repeated_signal{stop.number_of("signal", 0)},
       sw::best_checkpoint_hook{{.saver = {.file_system = files}}, [](const model::result& run) { return metric_of(run.step); }},
       sw::best_checkpoint_hook{{.name = tested, .saver = {.file_system = files}}, evaluated.value("score")});
-  for (const auto& step : session.steps(batches)) { say(fmt::format("{} {:08x}", step.global_step, sw::checksum(trained.variables()))); }
+  for (const auto& step : session.steps(batches)) {
+    say(fmt::format("{} {:08x}", step.global_step, sw::checksum(trained.variables())));
+    if (step.global_step == stop.number_of("body", -1)) { session.request_stop("the criterion of the body"); }
+  }
   session.close();
   average.copy_to(other);
-  say(fmt::format("end {} averages {:08x} stopping {} {} {} best {} tested {}", session.global_step(), sw::checksum(other.variables()),
-                  stopping.best_step().value_or(-1), text_of(stopping.best().value_or(0)), stopping.waited(), best_in(directory, "best"),
-                  best_in(directory, tested)));
+  say(fmt::format("end {} averages {:08x} stopping {} {} {} best {} tested {} stop {}: {}", session.global_step(),
+                  sw::checksum(other.variables()), stopping.best_step().value_or(-1), text_of(stopping.best().value_or(0)),
+                  stopping.waited(), best_in(directory, "best"), best_in(directory, tested), to_string(session.stop_reason().cause),
+                  session.stop_reason().text));
+  if (!stop.kind.empty()) { say(fmt::format("operations {}", operations->load())); }
 }
 
 }  // namespace

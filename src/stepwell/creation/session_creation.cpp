@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/creation/session_creation.hpp"
 
+#include "stepwell/base/detail/printable.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/best_checkpoint.hpp"
@@ -74,6 +75,28 @@ std::map<std::string, saved_position> positions_in(const checkpoint_reader& sour
   return found;
 }
 
+/// Returns the stop with these texts, which a checkpoint contains.
+stop_reason stop_with(std::string_view cause, std::string text) {
+  for (const auto known : detail::all_stop_causes) {
+    if (to_string(known) == cause) { return {known, std::move(text)}; }
+  }
+  return {stop_cause::requested, std::move(text)};  // a later version knows more causes
+}
+
+std::optional<stop_reason> stop_in(const checkpoint_reader& source) {
+  if (source.find(stop_cause_name) == nullptr) { return std::nullopt; }
+  return stop_with(text_in(source, std::string(stop_cause_name)), text_in(source, std::string(stop_text_name)));
+}
+
+std::optional<stop_reason> stop_in(const snapshot& source) {
+  const auto text_of = [&](std::string_view name) {
+    const auto* entry = source.find(name);
+    return entry != nullptr && entry->strings.size() == 1 ? entry->strings.front() : std::string();
+  };
+  if (source.find(stop_cause_name) == nullptr) { return std::nullopt; }
+  return stop_with(text_of(stop_cause_name), text_of(stop_text_name));
+}
+
 /// Returns the name of the hook to which a variable belongs. Empty if it belongs to the model.
 std::string_view hook_of(const variable_ref& variable) noexcept {
   std::string_view name = variable.name();
@@ -102,8 +125,8 @@ std::string described(const variable_list& variables, const variable_list& all) 
 
 void log_unclaimed(const checkpoint_reader& source, std::vector<std::string> unused) {
   const auto is_ours = [](const std::string& name) {
-    return detail::source_positions::source_name(name) || name == version_name || name == best_value_name ||
-           (name.starts_with(source_state_prefix) && name.ends_with(fingerprint_suffix));
+    return detail::source_positions::source_name(name) || name == version_name || name == best_value_name || name == stop_cause_name ||
+           name == stop_text_name || (name.starts_with(source_state_prefix) && name.ends_with(fingerprint_suffix));
   };
   std::erase_if(unused, is_ours);
   if (unused.empty()) { return; }
@@ -309,12 +332,23 @@ void session_creation::restore(const variable_list& own, const checkpoint_reader
 void session_creation::restore_one(const variable_list& own, const checkpoint_reader& found) {
   check_version(found);
   const auto positions = positions_in(found);  // read before anything is written
+  auto stop = stop_in(found);
   const auto wanted = with_optional_hooks(own);
   const auto report = stepwell::restore(wanted, found, {.verify_first = !found.search()});
   initialize_missing(wanted, report.missing, found.prefix());
   for (const auto& [name, saved] : positions) { positions_.restore(name, saved.position, saved.fingerprint); }
   log_unclaimed(found, report.unused);
   requests_.facts().restored_from = found.prefix();
+  restore_stop(std::move(stop), found.prefix());
+}
+
+void session_creation::restore_stop(std::optional<stop_reason> stop, const std::string& place) {
+  requests_.facts().restored_stop = stop.has_value();
+  if (!stop) { return; }
+  const auto what = fmt::format("{} contains a stop, which was requested after its last step: {}", place, detail::printable(stop->text));
+  if (requests_.facts().resume_after_stop) { return log_info(what + "; the training goes on, because resume_after_stop is set"); }
+  log_info(what + "; no further step is done. To train on, set the option resume_after_stop");
+  requests_.signals()->request_stop_by_hook(std::move(*stop));
 }
 
 void session_creation::initialize_missing(const variable_list& wanted, const std::vector<std::string>& missing, const std::string& place) {
@@ -368,6 +402,7 @@ void session_creation::restore_snapshot(const variable_list& own, const snapshot
     const auto* fingerprint = taken.find(detail::source_positions::fingerprint_variable(*name));
     positions_.restore(*name, position, fingerprint && fingerprint->strings.size() == 1 ? fingerprint->strings.front() : std::string());
   }
+  restore_stop(stop_in(taken), place);
 }
 
 bool session_creation::restore_unsaved(const variable_list& own) {

@@ -239,6 +239,8 @@ public:
 private:
   void restore_one(const variable_list& own, const checkpoint_reader& found);
   void restore_snapshot(const variable_list& own, const snapshot& taken, const std::string& place);
+  /// Requests `stop`, which the state in `place` contains, unless it is to be ignored. Does nothing if it contains none.
+  void restore_stop(std::optional<stop_reason> stop, const std::string& place);
   void initialize_missing(const variable_list& wanted, const std::vector<std::string>& missing, const std::string& place);
   [[nodiscard]] variable_list with_hooks(variable_list own) const;
   /// Like `with_hooks`, for a restore: the state may lack the variables of the hooks.

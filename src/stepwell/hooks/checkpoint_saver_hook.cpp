@@ -99,11 +99,17 @@ public:
     return std::ranges::find(listed, prefix) != listed.end() || io::parent_directory(prefix) == saver_->directory();
   }
 
-  void note_saved(std::int64_t step) noexcept { last_saved_step_ = step; }
+  /// Records that `step` is saved or being saved, with the stop that belongs to it if `has_stop` is true.
+  void note_saved(std::int64_t step, bool has_stop) noexcept {
+    last_saved_step_ = step;
+    has_saved_stop_ = has_stop;
+  }
   /// Records that the save of `step` is the one at the start of the run.
   void note_first(std::int64_t step) noexcept { first_step_ = step; }
-  /// Returns true if `step` is the last one that is saved or being saved, unless the latest save failed.
-  [[nodiscard]] bool is_saved(std::int64_t step) const noexcept { return !failed_ && last_saved_step_ == step; }
+  /// Returns true if `step` is the last one that is saved or being saved, unless the latest save failed or lacks the requested stop.
+  [[nodiscard]] bool is_saved(std::int64_t step) const {
+    return !failed_ && last_saved_step_ == step && (has_saved_stop_ || !signals_->stop_of_step());
+  }
   /// Announces that the session closes at `step`: no save is skipped any more.
   void must_save(std::int64_t step) noexcept { last_step_ = step; }
 
@@ -115,7 +121,15 @@ public:
     }
     tell_before_save(state.global_step);
     if (state.copy) { state.copy->drop(); }
-    if (!hand_over(state.capture(buffers_->acquire(), saver_->options().pool.get()), state)) { return false; }
+    held_save taken{state.capture(buffers_->acquire(), saver_->options().pool.get()), state.has_stop, state.wait_for_records, state.copy};
+    taken_bytes_ = taken.taken.size_bytes();
+    if (state.precedes_body) {
+      held_ = std::move(taken);
+      note_saved(state.global_step, state.has_stop);
+      signals_->note_held();
+    } else if (!hand_over(std::move(taken))) {
+      return false;
+    }
     note_wait(state.global_step);
     announced_step_.reset();
     is_postponed_ = false;
@@ -123,6 +137,20 @@ public:
     return true;
   }
   void measure_with(std::shared_ptr<save_budget> budget) noexcept { budget_ = std::move(budget); }
+  void end_body() noexcept override {
+    if (!held_) { return; }
+    if (signals_->stop_of_step()) { return drop_held(); }  // requested since then
+    last_saved_step_.reset();
+    try {
+      static_cast<void>(hand_over(*std::exchange(held_, std::nullopt)));
+    } catch (...) { signals_->report_failure(std::current_exception()); }
+  }
+  void drop_held() noexcept override {
+    auto dropped = std::exchange(held_, std::nullopt);
+    if (!dropped) { return; }
+    last_saved_step_.reset();
+    if (dropped->copy) { dropped->copy->keep(std::move(dropped->taken), false); }
+  }
   [[nodiscard]] bool is_save_due() override { return is_postponed_ && saver_->make_room(size_bytes_); }
   [[nodiscard]] bool wants_last_save(std::int64_t step) const override { return !is_saved(step); }
 
@@ -195,17 +223,24 @@ public:
 private:
   [[nodiscard]] io::file_system& files() const noexcept { return *saver_->options().file_system; }
 
+  /// A copy of the state, with the members of its `boundary_state` that a save of it needs.
+  struct held_save {
+    snapshot taken;
+    bool has_stop;
+    std::function<void()> wait_for_records;
+    std::shared_ptr<recovery_copy> copy;
+  };
+
   /// Passes a snapshot to the saver. Returns false if the last state must be saved and is not saved yet. The checkpoint is committed
   /// after the records up to its step, because a run that continues from it does not write them again.
-  [[nodiscard]] bool hand_over(snapshot taken, const boundary_state& state) {
-    const auto step = taken.step();
-    taken_bytes_ = taken.size_bytes();
+  [[nodiscard]] bool hand_over(held_save held) {
+    const auto step = held.taken.step();
     std::function<void(snapshot)> if_failed;
-    if (state.copy) {
-      if_failed = [copy = state.copy](snapshot unsaved) { copy->keep(std::move(unsaved), false); };
+    if (held.copy) {
+      if_failed = [copy = std::move(held.copy)](snapshot unsaved) { copy->keep(std::move(unsaved), false); };
     }
     try {
-      if (saver_->save(std::move(taken), state.wait_for_records, std::move(if_failed)) == save_outcome::skipped) {
+      if (saver_->save(std::move(held.taken), std::move(held.wait_for_records), std::move(if_failed)) == save_outcome::skipped) {
         if (!last_step_) { warn_skipped(step); }
         return !last_step_;
       }
@@ -214,7 +249,7 @@ private:
       signals_->report_failure(std::current_exception());  // failure of an earlier save; thrown once everything is closed
       return false;
     }
-    last_saved_step_ = step;
+    note_saved(step, held.has_stop);
     return true;
   }
 
@@ -313,7 +348,9 @@ private:
   std::optional<session_requests> session_;
   std::shared_ptr<session_signals> signals_;
   std::shared_ptr<summary::writer> events_;
+  std::optional<held_save> held_;  // until the body of the loop has handled its step
   std::optional<std::int64_t> last_saved_step_;
+  bool has_saved_stop_ = false;  // the state of `last_saved_step_` has the stop that belongs to it
   std::optional<std::int64_t> announced_step_;
   std::string newest_;           // prefix of the newest checkpoint that this session has saved
   std::size_t size_bytes_ = 0;   // expected size of the last state to save
@@ -379,7 +416,7 @@ void checkpoint_saver_hook::start(const session_requests& session, std::int64_t 
   session.add_work(work_);
   watch_writer(session, work_->events());
   const auto& origin = session.restored_from();
-  if (origin && work_->holds(*origin)) { return work_->note_saved(step); }  // saved already; contract D-5
+  if (origin && work_->holds(*origin)) { return work_->note_saved(step, session.restored_stop()); }  // saved already; contract D-5
   work_->note_first(step);
   request_save(session, step);
 }
@@ -411,7 +448,10 @@ void checkpoint_saver_hook::request_last_save(const session_requests& session, s
   if (!work_->is_saved(step)) { session.request_save(*work_); }
 }
 
-saver& checkpoint_saver_hook::saver() { return work_->open(); }
+saver& checkpoint_saver_hook::saver() {
+  work_->end_body();
+  return work_->open();
+}
 
 std::function<std::optional<checkpoint_reader>()> checkpoint_saver_hook::checkpoint_finder() const {
   return [work = work_] { return work->open().open_newest(); };

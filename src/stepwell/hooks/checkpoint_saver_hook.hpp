@@ -76,7 +76,8 @@ struct checkpoint_saver_options {
 /// Copies the state in each period, and writes the copy in a background task. The state of every due step is saved. If a save becomes due
 /// while earlier saves are in flight, its state is copied at once if all copies fit into `saver.max_staged_bytes`. Otherwise, the step
 /// waits until an earlier save has ended. The other policies of `saver.when_busy` avoid this wait, but the speed of the disk then decides
-/// which steps are saved. If a write fails, the saver's `on_error` policy applies. With the policies `stop` and `retry`, the session throws
+/// which steps are saved. The files of a checkpoint are written when the body of the loop has handled its step, that is, when the next
+/// operation of the session begins: a stop that the body requests belongs to this step, and the checkpoint contains it. If a write fails, the saver's `on_error` policy applies. With the policies `stop` and `retry`, the session throws
 /// the failure between two steps or in `close`. While the training goes on, a wait for the disk has no limit. After a stop request, the wait
 /// ends within the session's `stop_grace_period_secs` and, after a signal, within its `preemption_grace`.
 /// @cost Memory: one copy of the variables for each save in flight. Several copies have at most `saver.max_staged_bytes` together; a single
@@ -125,7 +126,8 @@ public:
     if (work_) { request_last_save(session, session.global_step()); }
   }
 
-  /// Returns the saver of this hook, for example to pin or to list checkpoints.
+  /// Returns the saver of this hook, for example to pin or to list checkpoints. If a copy of the state waits for the end of the loop's body,
+  /// its save begins now.
   /// @pre `is_on()`.
   [[nodiscard]] stepwell::saver& saver();
 

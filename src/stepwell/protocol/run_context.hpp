@@ -81,11 +81,16 @@ public:
   /// then.
   [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return requests_->facts().restored_from; }
 
+  /// Returns true if this checkpoint contains a stop, which ends the session unless `training_options::resume_after_stop` is set.
+  [[nodiscard]] bool restored_stop() const noexcept { return requests_->facts().restored_stop; }
+
   /// Returns the epoch of the batch of this run, and whether the batch is the last one of its epoch. Empty outside of runs, in a run
   /// outside of a loop, and for a source without epochs (see `data::epoch_source`).
   [[nodiscard]] std::optional<data::epoch_position> epoch() const { return requests_->facts().epoch(); }
 
-  /// Requests a stop: the loop ends before its next step. A later call of `run` throws `failed_precondition_error`.
+  /// Requests a stop: the loop ends before its next step. A later call of `run` throws `failed_precondition_error`. The checkpoint of this
+  /// step contains a stop with the cause `requested`: a later start of the program does no step, see `training_options::resume_after_stop`.
+  /// A hook that requests a stop with another cause must request it again, in `after_create_session`, if it follows from the restored state.
   void request_stop(stop_reason why = {stop_cause::requested, "requested by a hook"}) const {
     requests_->signals()->request_stop_by_hook(std::move(why));
   }

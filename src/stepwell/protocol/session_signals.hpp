@@ -21,10 +21,10 @@
 
 namespace stepwell {
 
-/// The kind of reason why the loop ended.
+/// The kind of reason why the loop ended. `detail::scope_of` decides by the cause whether a later start of the program ends at once, too.
 enum class stop_cause {
   none,         ///< The loop has not ended.
-  requested,    ///< `request_stop` was called. `stop_reason::text` is the text that was passed to it.
+  requested,    ///< `request_stop` was called. `stop_reason::text` is the text that was passed to it. Checkpoints contain this stop.
   last_step,    ///< The last requested step is done.
   end_of_data,  ///< The source has no more batches.
   nan,          ///< A watched value is not finite.
@@ -60,6 +60,30 @@ inline constexpr std::array all_stop_causes{stop_cause::none,     stop_cause::re
                                             stop_cause::nan,      stop_cause::no_progress, stop_cause::signal,    stop_cause::stop_token,
                                             stop_cause::deadline, stop_cause::error,       stop_cause::closed};
 
+/// What a stop belongs to. This decides what a recovery and a later start of the program do with it.
+enum class stop_scope {
+  step,     ///< The state of its step: the checkpoint of this step contains the stop, and a session that restores it does no step.
+  state,    ///< Every state from which it follows: its hook finds it again in a restored state. No checkpoint contains it.
+  process,  ///< This process only: a later start continues the training. No checkpoint contains it.
+};
+
+[[nodiscard]] constexpr stop_scope scope_of(stop_cause cause) noexcept {
+  switch (cause) {
+    case stop_cause::requested: return stop_scope::step;
+    case stop_cause::last_step:
+    case stop_cause::no_progress: return stop_scope::state;
+    case stop_cause::none:
+    case stop_cause::end_of_data:  // the restored position of the source says it
+    case stop_cause::nan:          // its state is rejected, so no checkpoint is made of it
+    case stop_cause::signal:
+    case stop_cause::stop_token:
+    case stop_cause::deadline:
+    case stop_cause::error:
+    case stop_cause::closed: return stop_scope::process;
+  }
+  return stop_scope::process;
+}
+
 }  // namespace detail
 
 /// The cause of a stop, and one sentence that describes it.
@@ -80,6 +104,12 @@ public:
   /// later run: another thread may call `request_stop` between the caller's check of `should_stop` and the run, and this run must not fail.
   /// @see contract RUN-1
   void request_stop_by_hook(stop_reason why) { stop(std::move(why), stop_bit | hook_bit); }
+  /// Returns the first requested stop that belongs to the state of its step, also if another stop came before it. Checkpoints contain it.
+  /// Empty if there is none.
+  [[nodiscard]] std::optional<stop_reason> stop_of_step() const {
+    const std::lock_guard lock(mutex_);
+    return of_step_;
+  }
   /// Withdraws a stop that follows from the state, before a recovery restores an earlier state: the causes `last_step` and `no_progress`. Their
   /// hooks request it again if it also follows from the restored state, or from a later one. Stops for other causes persist.
   /// @see D-12
@@ -192,11 +222,21 @@ public:
   /// @see contract WRAP-4
   void ask_to_recover() noexcept { bits_.fetch_or(recover_bit, std::memory_order_release); }
   void recovered() noexcept { bits_.fetch_and(~recover_bit, std::memory_order_acq_rel); }
-  /// Returns false if a hook has requested a stop, or if a recovery was requested. Otherwise returns true: a run may begin.
-  [[nodiscard]] bool clear_to_run() const noexcept { return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit)) == 0; }
-  /// Returns false if a stop or a recovery was requested. Otherwise returns true: the next step of a loop may begin.
+  /// Returns false if a hook has requested a stop, if a recovery was requested, or if a work holds a copy of the state. Otherwise returns
+  /// true: a run may begin.
+  [[nodiscard]] bool clear_to_run() const noexcept {
+    return (bits_.load(std::memory_order_relaxed) & (hook_bit | recover_bit | held_bit)) == 0;
+  }
+  /// Like `clear_to_run`, but also returns false after any request to stop: the next step of a loop may begin.
   [[nodiscard]] bool clear_to_loop() const noexcept {
-    return (bits_.load(std::memory_order_acquire) & (stop_bit | hook_bit | recover_bit)) == 0;
+    return (bits_.load(std::memory_order_acquire) & (stop_bit | hook_bit | recover_bit | held_bit)) == 0;
+  }
+  /// Records that a work holds a copy of the state until the body of the loop has ended. @see `boundary_work::end_body`
+  void note_held() noexcept { bits_.fetch_or(held_bit, std::memory_order_release); }
+  /// Returns true in the first call after `note_held`. Returns false in all other calls.
+  [[nodiscard]] bool take_held() noexcept {
+    if ((bits_.load(std::memory_order_relaxed) & held_bit) == 0) { return false; }
+    return (bits_.fetch_and(~held_bit, std::memory_order_acq_rel) & held_bit) != 0;
   }
   [[nodiscard]] bool recovery_asked() const noexcept { return (bits_.load(std::memory_order_acquire) & recover_bit) != 0; }
 
@@ -263,11 +303,12 @@ private:
     checkpoint_bit = 16,
     save_bit = 32,
     interrupt_bit = 64,
-    checkpoint_request_bit = 128
+    checkpoint_request_bit = 128,
+    held_bit = 256
   };
 
   [[nodiscard]] static bool is_of_state(const stop_reason& why) noexcept {
-    return why.cause == stop_cause::last_step || why.cause == stop_cause::no_progress;
+    return detail::scope_of(why.cause) == detail::stop_scope::state;
   }
   [[nodiscard]] bool replaces(const stop_reason& why) const noexcept {
     if (why.cause == stop_cause::nan) { return why_.cause == stop_cause::last_step; }
@@ -275,6 +316,7 @@ private:
   }
   void stop(stop_reason why, unsigned bits) {
     std::unique_lock lock(mutex_);
+    if (!of_step_ && detail::scope_of(why.cause) == detail::stop_scope::step) { of_step_ = why; }
     if (why_.cause == stop_cause::none || replaces(why)) {
       why_ = std::move(why);
     } else if (is_of_state(why_) && !is_of_state(why) && next_why_.cause == stop_cause::none) {
@@ -296,6 +338,7 @@ private:
   stop_reason why_;
   stop_reason next_why_;  // the first request that does not follow from the state, if `why_` follows from it
   stop_reason failed_;
+  std::optional<stop_reason> of_step_;
   std::optional<clock::time_point> process_ends_;
   std::optional<clock::duration> grace_;
   std::string asked_by_;

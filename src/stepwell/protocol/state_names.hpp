@@ -17,6 +17,10 @@ inline constexpr std::string_view source_state_prefix = "stepwell/source/";
 inline constexpr std::string_view version_name = "stepwell/version";
 /// The layout version of the library's own variables in a checkpoint. A session rejects later versions, and supports earlier versions.
 inline constexpr std::int64_t state_version = 1;
+/// The names of the variables of a stop that belongs to the saved step: the name of its `stop_cause`, and its text. A checkpoint without
+/// such a stop lacks them.
+inline constexpr std::string_view stop_cause_name = "stepwell/stop/cause";
+inline constexpr std::string_view stop_text_name = "stepwell/stop/text";
 inline constexpr std::string_view global_step_name = "global_step";
 
 }  // namespace stepwell

@@ -352,7 +352,8 @@ public:
 
   /// Returns true if the loop should end. @threads Any.
   [[nodiscard]] bool should_stop() const noexcept { return core().should_stop(); }
-  /// Requests the loop to end after the current step. The request cannot be withdrawn. @threads Any.
+  /// Requests the loop to end after the current step. The request cannot be withdrawn. The checkpoint of this step contains it: a later start
+  /// of the program does no step, see `training_options::resume_after_stop`. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") {
     core().requests().signals()->request_stop({stop_cause::requested, std::move(why)});
   }

@@ -203,7 +203,8 @@ public:
   /// Returns true if the loop should end: if a stop was requested, if a thread of the session had a failure from which the session does not
   /// recover, if the session could not recover, or if it is closed. @threads Any.
   [[nodiscard]] bool should_stop() const noexcept { return core_->should_stop(); }
-  /// Requests the loop to end after the current step, or before the next step if no step is running. The request cannot be withdrawn.
+  /// Requests the loop to end after the current step, or before the next step if no step is running. The request cannot be withdrawn. The
+  /// checkpoint of this step contains it: a later start of the program does no step, see `training_options::resume_after_stop`.
   /// @threads Any.
   void request_stop(std::string why = "the caller asked to stop") {
     core_->requests().signals()->request_stop({stop_cause::requested, std::move(why)});

@@ -169,6 +169,12 @@ struct training_options {
   unseekable_policy on_unseekable = unseekable_policy::fail;
   /// Policy for a source whose dataset or seed is not the same as when the restored checkpoint was saved.
   other_data_policy on_other_data = other_data_policy::warn;
+  /// If false, a checkpoint that contains a stop ends the session before its first step. Checkpoints contain the stops that a hook, the body
+  /// of the loop or the application has requested with `request_stop`. If true, the session ignores the stop and trains on, for example
+  /// because a criterion was changed. A stop that follows from the restored state, such as that of `stop_at_step`, ends the session in any
+  /// case.
+  /// @see decision D-42
+  bool resume_after_stop = false;
   /// Queue runners that are started, stopped and joined with the session.
   std::vector<std::shared_ptr<queue_runner>> queue_runners = {};
   /// Maximum time for which `close`, or a recovery, waits for threads and I/O. The time includes the last checkpoint of `close`. If the

@@ -43,6 +43,7 @@ bool is_transient(const std::exception_ptr& failure) {
 class fake_host final : public sw::detail::protocol_host {
 public:
   bool should_stop() const noexcept override { return stops || state.is_over(); }
+  void end_body() noexcept override {}
   bool is_recovery_due() override { return std::exchange(recovery_is_due, false); }
   bool is_recovery_due_for_step_fn() override { return is_recovery_due(); }
   bool is_boundary_due() const noexcept override { return boundary_is_due; }

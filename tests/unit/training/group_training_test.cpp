@@ -355,37 +355,41 @@ TEST_CASE("a group without a checkpoint recovers to the state that rank 0 has ke
   CHECK(seen.of(1) == expected);
 }
 
-TEST_CASE("a stop of any process ends all processes of a group at the same step, which is saved once") {
+TEST_CASE("a stop of any process ends all processes of a group at the same step, which is saved once, and a restart does no step") {
   const auto expected = weights_alone(20);
   const int stopping = GENERATE(0, 1, 2);
+  const std::int64_t at = GENERATE(5, 7);  // the period saves step 5
+  CAPTURE(stopping, at);
   const temporary_directory directory;
-  thread_job job(3);
   std::mutex mutex;
   std::map<int, std::int64_t> last;
   std::map<int, sw::stop_reason> why;
   record seen;
-  const auto failures = job.run(
-      [&](const std::shared_ptr<sw::group>& group) {
-        const int rank = group->rank();
-        mean_model model(group);
-        auto batches = batches_of(group);
-        auto session = sw::monitored_training_session(model, options_of(group, directory.path()));
-        std::int64_t done = 0;
-        for (const auto& step : session.steps(batches)) {
-          done = step.global_step;
-          seen.add(rank, done, step.value.weight);
-          if (rank == stopping && done == 7) { session.request_stop("enough"); }
-        }
-        {
-          const std::lock_guard lock(mutex);
-          last[rank] = done;
-          why[rank] = session.stop_reason();
-        }
-        session.close();
-      },
-      {.parts = 4});
-  for (const auto& failure : failures) { CHECK(failure == nullptr); }
-  CHECK(last == std::map<int, std::int64_t>{{0, 7}, {1, 7}, {2, 7}});
+  const auto train_once = [&] {
+    thread_job job(3);
+    return job.run(
+        [&](const std::shared_ptr<sw::group>& group) {
+          const int rank = group->rank();
+          mean_model model(group);
+          auto batches = batches_of(group);
+          auto session = sw::monitored_training_session(model, options_of(group, directory.path()));
+          std::int64_t done = -1;
+          for (const auto& step : session.steps(batches)) {
+            done = step.global_step;
+            seen.add(rank, done, step.value.weight);
+            if (rank == stopping && done == at) { session.request_stop("enough"); }
+          }
+          {
+            const std::lock_guard lock(mutex);
+            last[rank] = done;
+            why[rank] = session.stop_reason();
+          }
+          session.close();
+        },
+        {.parts = 4});
+  };
+  for (const auto& failure : train_once()) { CHECK(failure == nullptr); }
+  CHECK(last == std::map<int, std::int64_t>{{0, at}, {1, at}, {2, at}});
   for (int rank = 0; rank < 3; ++rank) {
     for (const auto& [step, weight] : seen.of(rank)) { CHECK(weight == expected.at(step)); }
   }
@@ -395,7 +399,13 @@ TEST_CASE("a stop of any process ends all processes of a group at the same step,
         rank == stopping ? std::string("enough") : "rank " + std::to_string(stopping) + " of the group has ended the training (requested)";
     CHECK(reason.text == text);
   }
-  CHECK(steps_in(directory.path()) == "0 5 7");
+  const auto of_chief = why[0].text;
+  CHECK(steps_in(directory.path()) == (at == 5 ? "0 5" : "0 5 7"));
+
+  for (const auto& failure : train_once()) { CHECK(failure == nullptr); }
+  CHECK(last == std::map<int, std::int64_t>{{0, -1}, {1, -1}, {2, -1}});
+  for (const auto& [rank, reason] : why) { CHECK(reason.text == of_chief); }
+  CHECK(steps_in(directory.path()) == (at == 5 ? "0 5" : "0 5 7"));
 }
 
 TEST_CASE("a group ends when the data of any process ends") {

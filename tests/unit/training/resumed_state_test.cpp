@@ -5,27 +5,34 @@
 #include "support/catch.hpp"
 #include "support/file_text.hpp"
 #include "support/log_capture.hpp"
+#include "support/signalling_hook.hpp"
 #include "support/temporary_directory.hpp"
 #include "unit/training/mixing_rig.hpp"
 
+#include <stepwell/base/error.hpp>
 #include <stepwell/base/random.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/data/counter.hpp>
 #include <stepwell/data/mapped_records.hpp>
 #include <stepwell/data/record_files.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/format/events/record.hpp>
+#include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/metrics/metrics.hpp>
+#include <stepwell/protocol/run_ending.hpp>
 
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -314,4 +321,252 @@ TEST_CASE("every metric in a checkpoint has the same value in a new object, and 
   const auto [restored, last] = train_to(parts.path(), 40);
   check_same(restored, first);
   check_same(last, at_once);
+}
+
+// ---- stops
+
+namespace {
+
+/// What one start of a program has done.
+struct one_start {
+  std::int64_t steps = 0;
+  std::int64_t global_step = 0;
+  std::uint64_t mixed = 0;
+  sw::stop_cause cause = sw::stop_cause::none;
+  std::string text;
+
+  friend bool operator==(const one_start&, const one_start&) = default;
+};
+
+/// The body of a loop. The second argument requests a stop.
+using loop_body = std::function<void(std::int64_t step, const std::function<void(std::string)>& request_stop)>;
+void no_body(std::int64_t /*step*/, const std::function<void(std::string)>& /*request_stop*/) {}
+
+template<class Source>
+struct awaited_loop {
+  Source& source;
+  const loop_body& body;
+  std::int64_t& steps;
+
+  boost::asio::awaitable<void> operator()(auto& session) {
+    co_await session.async_start();
+    const std::function<void(std::string)> request_stop = [&](std::string why) { session.request_stop(std::move(why)); };
+    for (;;) {
+      const auto step = co_await session.async_next(source);
+      if (!step) { break; }
+      ++steps;
+      body(step->global_step, request_stop);
+    }
+  }
+};
+
+template<class... Hooks>
+one_start start(session_way way, const sw::training_options& options, const loop_body& body, Hooks... hooks) {
+  mixing_model model;
+  auto source = shuffled(23, 5);
+  one_start done;
+  const auto note_end = [&](auto& session) {
+    done.global_step = session.global_step();
+    done.mixed = model.mixed;
+    done.cause = session.stop_reason().cause;
+    done.text = session.stop_reason().text;
+  };
+  if (way == session_way::blocking) {
+    auto session = sw::monitored_training_session(model, options, std::move(hooks)...);
+    const std::function<void(std::string)> request_stop = [&](std::string why) { session.request_stop(std::move(why)); };
+    for (const auto& step : session.steps(source)) {
+      ++done.steps;
+      body(step.global_step, request_stop);
+    }
+    session.close();
+    note_end(session);
+    return done;
+  }
+  auto session = sw::monitored_training_session(sw::defer_start, model, options, std::move(hooks)...);
+  awaited_loop<decltype(source)> loop{source, body, done.steps};
+  boost::asio::io_context context;
+  auto finished = boost::asio::co_spawn(context, sw::async_with(session, loop), boost::asio::use_future);
+  context.run();
+  finished.get();
+  note_end(session);
+  return done;
+}
+
+/// Requests a stop after step `at`.
+struct stopping_at {
+  std::int64_t at;
+  void after_run(auto& context, const auto&) const {
+    if (context.global_step() == at) { context.request_stop("a criterion"); }
+  }
+};
+
+/// Fails once after step `at`, with a failure that a recovery overcomes.
+struct failing_at {
+  static constexpr auto phase = sw::hook_phase::guard;
+  std::int64_t at;
+  void after_run(auto& context, const auto&) {
+    if (context.global_step() != at) { return; }
+    at = -1;
+    throw sw::aborted_error("once");
+  }
+};
+
+/// Returns the text of the stop in the checkpoint of `step`. Empty if it contains none.
+std::string stop_in_checkpoint(const temporary_directory& directory, std::int64_t step) {
+  const sw::checkpoint_reader reader(directory / ("model.ckpt-" + std::to_string(step)));
+  if (!reader.contains("stepwell/stop/text")) { return {}; }
+  return std::string(reader.read("stepwell/stop/text").strings().front());
+}
+
+}  // namespace
+
+TEST_CASE("a stop that a hook or the body of the loop requests is in the checkpoint of its step, and a restart does no step",
+          "[training][stop]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const bool is_by_hook = GENERATE(true, false);
+  const std::int64_t at = GENERATE(5, 7);  // the period saves step 5 itself
+  CAPTURE(way, is_by_hook, at);
+  const temporary_directory directory;
+  const log_capture log;
+  auto options = saving_in(directory.path());
+  const loop_body body = [&](std::int64_t step, const auto& request_stop) {
+    if (!is_by_hook && step == at) { request_stop("a criterion"); }
+  };
+  const stopping_at hook{is_by_hook ? at : -1};
+  const auto first = start(way, options, body, hook, sw::stop_at_step(20));
+  CHECK(first == one_start{at, at, first.mixed, sw::stop_cause::requested, "a criterion"});
+  CHECK(stop_in_checkpoint(directory, at) == "a criterion");
+
+  auto again = start(way, options, body, hook, sw::stop_at_step(20));
+  CHECK(again.steps == 0);
+  again.steps = first.steps;
+  CHECK(again == first);
+  CHECK(
+      log.contains(sw::log_level::info, "contains a stop, which was requested after its last step: a criterion; no further step is done"));
+  const auto ended = sw::run_ended(directory.path());
+  REQUIRE(ended);
+  CHECK(ended->how == sw::session_ending::finished);
+  CHECK(ended->why.text == "a criterion");
+
+  options.resume_after_stop = true;
+  const auto further = start(way, options, no_body, sw::stop_at_step(20));
+  CHECK(further.steps == 20 - at);
+  CHECK(further.cause == sw::stop_cause::last_step);
+  CHECK(stop_in_checkpoint(directory, 20).empty());
+  CHECK(log.contains(sw::log_level::info, "the training goes on, because resume_after_stop is set"));
+}
+
+TEST_CASE("a stop by the surroundings is in no checkpoint, and a restart continues to the end of a training without a stop",
+          "[training][stop]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const std::string by = GENERATE("signal", "stop token", "time limit");
+  CAPTURE(way, by);
+  const temporary_directory directory;
+  const temporary_directory other;
+  const log_capture log;
+  const auto undisturbed = start(way, saving_in(other.path()), no_body, sw::stop_at_step(20));
+  auto options = saving_in(directory.path());
+  std::stop_source stop;
+  options.clock = std::make_shared<sw::manual_clock>();
+  options.stop_on = {SIGURG};
+  options.stop_token = stop.get_token();
+  const ticking_hook ticking{std::static_pointer_cast<sw::manual_clock>(options.clock), by == "time limit" ? 1s : 0s};
+  const auto first = start(
+      way, options,
+      [&](std::int64_t step, const auto& /*request_stop*/) {
+        if (by == "stop token" && step == 5) { stop.request_stop(); }
+      },
+      ticking, sw::time_limit_hook{std::chrono::seconds(5)}, signalling_hook{by == "signal" ? 5 : -1}, sw::stop_at_step(20));
+  CHECK(first.global_step == 5);
+  CHECK(stop_in_checkpoint(directory, 5).empty());
+  options.stop_token = {};
+  auto second = start(way, options, no_body, sw::stop_at_step(20));
+  CHECK(second.steps == 15);
+  second.steps = undisturbed.steps;
+  CHECK(second == undisturbed);
+}
+
+TEST_CASE("a criterion that follows from the restored state is evaluated again, and is in no checkpoint", "[training][stop]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const temporary_directory directory;
+  const log_capture log;
+  const auto options = saving_in(directory.path());
+  const auto with_patience = [&](std::int64_t patience) {
+    return start(way, options, no_body, sw::stop_at_step(30),
+                 sw::early_stopping_hook{{.patience = patience}, [](const mixing_model& /*model*/) { return 1.0; }});
+  };
+  const auto first = with_patience(4);
+  CHECK(first.global_step == 5);
+  CHECK(first.cause == sw::stop_cause::no_progress);
+  CHECK(stop_in_checkpoint(directory, 5).empty());
+  CHECK(with_patience(4).steps == 0);
+  CHECK(with_patience(6).steps == 2);  // the criterion was changed
+}
+
+TEST_CASE("a criterion that holds after the step of a signal is not lost", "[training][stop][signals]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const temporary_directory directory;
+  const log_capture log;
+  auto options = saving_in(directory.path());
+  options.stop_on = {SIGURG};
+  const bool is_by_hook = GENERATE(true, false);
+  const loop_body body = [&](std::int64_t step, const auto& request_stop) {
+    if (!is_by_hook && step == 5) { request_stop("a criterion"); }
+  };
+  const auto first = start(way, options, body, signalling_hook{5}, stopping_at{is_by_hook ? 5 : -1}, sw::stop_at_step(20));
+  CHECK(first.cause == sw::stop_cause::signal);
+  CHECK(first.global_step == 5);
+  CHECK(stop_in_checkpoint(directory, 5) == "a criterion");  // the signal has saved step 5 before the body
+  const auto second = start(way, options, body, signalling_hook{5}, stopping_at{is_by_hook ? 5 : -1}, sw::stop_at_step(20));
+  CHECK(second == one_start{0, 5, first.mixed, sw::stop_cause::requested, "a criterion"});
+}
+
+TEST_CASE("no checkpoint of a step is committed before the body has handled the step, and none if the body fails", "[training][stop]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const temporary_directory directory;
+  const log_capture log;
+  auto options = saving_in(directory.path(), 1);
+  options.max_to_keep = sw::none;
+  const loop_body failing = [](std::int64_t step, const auto& /*request_stop*/) {
+    if (step == 3) { throw std::runtime_error("the body"); }
+  };
+  CHECK_THROWS_WITH(start(way, options, failing, sw::stop_at_step(20)), "the body");
+  CHECK(sw::step_of_checkpoint(sw::latest_checkpoint(directory.path()).value()) == 2);  // all saves have ended
+  std::vector<std::int64_t> handled;
+  const loop_body stopping = [&](std::int64_t step, const auto& request_stop) {
+    handled.push_back(step);
+    if (step == 3) { request_stop("a criterion"); }
+  };
+  CHECK(start(way, options, stopping, sw::stop_at_step(20)).global_step == 3);
+  CHECK(handled == std::vector<std::int64_t>{3});  // the step is done again, and its body decides
+  CHECK(stop_in_checkpoint(directory, 3) == "a criterion");
+}
+
+TEST_CASE("a step that is saved already is saved again with a stop that comes later", "[training][stop]") {
+  const temporary_directory directory;
+  const log_capture log;
+  mixing_model model;
+  auto source = shuffled(23, 5);
+  auto session = sw::monitored_training_session(model, saving_in(directory.path(), 100), sw::stop_at_step(20));
+  for (const auto& step : session.steps(source)) {
+    if (step.global_step != 7) { continue; }
+    session.checkpoint_now();
+    CHECK(stop_in_checkpoint(directory, 7).empty());
+    session.request_stop("a criterion");
+  }
+  SECTION("by the close") { session.close(); }
+  SECTION("by checkpoint_now") { CHECK(session.checkpoint_now() == 7); }
+  CHECK(stop_in_checkpoint(directory, 7) == "a criterion");
+}
+
+TEST_CASE("a recovery keeps a requested stop, which the checkpoint of the restored step then contains", "[training][stop][recovery]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const temporary_directory directory;
+  const log_capture log;
+  const auto options = saving_in(directory.path());
+  const auto first = start(way, options, no_body, stopping_at{7}, failing_at{7}, sw::stop_at_step(20));
+  CHECK(first.global_step == 5);
+  CHECK(first.text == "a criterion");
+  CHECK(stop_in_checkpoint(directory, 5) == "a criterion");
+  CHECK(start(way, options, no_body, sw::stop_at_step(20)).steps == 0);
 }

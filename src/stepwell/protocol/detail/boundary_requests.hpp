@@ -39,6 +39,7 @@ public:
   void begin_creation() {
     works_.begin_creation();
     facts_.restored_from.reset();
+    facts_.restored_stop = false;
     facts_.watched->clear();
     saves_.clear();
   }

@@ -26,6 +26,10 @@ struct boundary_state {
   std::function<void()> wait_for_records = nullptr;
   /// True if the process is about to end. The save is then not postponed.
   bool is_last = false;
+  bool has_stop = false;  ///< True if `variables` has a stop. See `session_signals::stop_of_step`.
+  /// True if the caller may still request a stop that belongs to this step: the body of its loop has not handled the step yet. A checkpoint
+  /// from which another process continues must not be committed before `boundary_work::end_body`.
+  bool precedes_body = false;
   /// The copy from which a recovery continues while the session has no checkpoint. Null if there is a checkpoint, or if the session keeps
   /// no copy. Work that saves the state must drop the copy before it takes a snapshot. If the save fails, the work must keep the snapshot
   /// as the copy.

@@ -27,6 +27,12 @@ public:
   /// if `wants_last_save` returned true. Not called for a state that a hook rejected, nor for a state that is not expected to become
   /// durable before the end of the process.
   virtual bool try_save(const boundary_state& /*state*/) { return true; }
+  /// Commits the state that `try_save` holds because it precedes the body of its step. If the body has requested a stop, which this state
+  /// lacks, discards it instead; the close saves the state with the stop. Called after `session_signals::note_held`, when the next operation
+  /// of the session begins. Does not block on a disk.
+  virtual void end_body() noexcept {}
+  /// Discards the state that `try_save` holds, because its step is done again.
+  virtual void drop_held() noexcept {}
   /// Blocks until `try_save` can accept a state, or until a stop is requested for `stop`. The session then calls `try_save` again.
   /// @errors `deadline_exceeded_error` if `until` passes before a state can be accepted.
   virtual void wait_ready(const deadline& /*until*/, const std::stop_token& /*stop*/) {}

@@ -45,6 +45,15 @@ std::vector<std::shared_ptr<boundary_work>> boundary_works::all() const {
   return all;
 }
 
+void boundary_works::end_body_of_all() noexcept {
+  for (const auto& work : works_) { work->end_body(); }
+}
+
+void boundary_works::drop_held() noexcept {
+  if (!signals_.take_held()) { return; }
+  for (const auto& work : works_) { work->drop_held(); }
+}
+
 void boundary_works::process_events() {
   signals_.clear_notification();
   detail::error_collector failures;

@@ -44,6 +44,13 @@ public:
   /// Returns the works that were registered since the last creation began, in the order of their registration.
   [[nodiscard]] const std::vector<std::shared_ptr<boundary_work>>& registered() const noexcept { return works_; }
 
+  /// Commits or discards the states that works hold, see `boundary_work::end_body`. Called when the next operation begins.
+  void end_body() noexcept {
+    if (signals_.take_held()) [[unlikely]] { end_body_of_all(); }
+  }
+  /// Discards the states that works hold.
+  void drop_held() noexcept;
+
   /// Processes the events of background work. @errors The first failure of the background work.
   void process_events();
   /// Starts the flush of all works. Returns a function that blocks until the flush is done; empty if there is nothing to flush.
@@ -71,6 +78,7 @@ public:
   [[nodiscard]] std::vector<history_value> history() const;
 
 private:
+  void end_body_of_all() noexcept;
   [[nodiscard]] std::vector<std::shared_ptr<boundary_work>> all() const;
 
   session_signals& signals_;

@@ -40,6 +40,8 @@ struct session_facts {
   /// Returns the writer of the event files. Null: a writer with default options.
   std::function<std::shared_ptr<summary::writer>()> make_event_writer = nullptr;
   std::optional<std::string> restored_from = std::nullopt;  ///< The prefix of the checkpoint that the last creation has restored.
+  bool restored_stop = false;                               ///< True if this checkpoint contains a stop.
+  bool resume_after_stop = false;                           ///< See `training_options::resume_after_stop`.
   std::shared_ptr<watched_values> watched = std::make_shared<watched_values>();
   std::function<session_metrics()> metrics = nullptr;      ///< Returns the metrics of the session. Any thread may call it.
   std::optional<std::int64_t> last_step = std::nullopt;    ///< The earliest step at which a hook ends the loop, as far as known.

@@ -214,6 +214,7 @@ asio::awaitable<snapshot> snapshot_awaited(std::shared_ptr<Async> self, std::opt
 template<class Async, class Run>
 asio::awaitable<nothing> take_run_within_step(Async& self, Run& run) {
   auto& core = self.core();
+  core.end_body();
   if constexpr (Run::is_awaited) {
     const auto done = co_await detail::take_run_awaited(self, run, 1);
     if (!done) { coro::throw_aborted(); }

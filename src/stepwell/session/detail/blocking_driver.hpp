@@ -58,6 +58,7 @@ template<class Run, class Core>
 /// Executes a run inside a step function. Its failures are failures of the step function: a recovery repeats the whole function.
 template<class Run, class Core>
 auto run_within_step(Core& core, typename Run::given_type arguments) -> typename Run::value_type {
+  core.end_body();
   auto value = Run::take(core, 1, arguments);
   if (core.boundary_due()) { detail::drive(core, core.protocol().boundary()); }
   return value;

@@ -100,6 +100,7 @@ bool session_engine::save_with(boundary_work& work, const boundary_state& state,
 boundary_state session_engine::compose_for_save(bool process_ends) {
   auto state = compose();
   state.is_last = process_ends;
+  state.precedes_body = state_.phase() == detail::session_phase::at_boundary && !process_ends && !state.has_stop;
   const bool keeps_copy = setup_.restores_what_it_saves && detail::keeps_initial_state(options());
   if (keeps_copy && !requests_.signals()->has_checkpoint()) { state.copy = copy_; }
   state.wait_for_records = requests_.works().start_flush();
@@ -116,6 +117,13 @@ boundary_state session_engine::compose() {
   append(hook_variables());
   append(positions_.variables());
   state.variables.emplace_back(std::string(version_name), state_version_);
+  if (auto stop = requests_.signals()->stop_of_step()) {
+    state.has_stop = true;
+    stop_cause_ = to_string(stop->cause);
+    stop_text_ = std::move(stop->text);
+    state.variables.emplace_back(std::string(stop_cause_name), stop_cause_);
+    state.variables.emplace_back(std::string(stop_text_name), stop_text_);
+  }
   return state;
 }
 

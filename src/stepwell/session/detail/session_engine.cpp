@@ -83,6 +83,7 @@ session_engine::session_engine(session_setup&& setup, bool is_given, bool may_tr
   facts.directory = options().checkpoint_dir;
   facts.files = options().saver.file_system;
   facts.event_directory = options().summary_dir;
+  facts.resume_after_stop = options().resume_after_stop;
   facts.group = options().group;
   facts.make_event_writer = [directory = options().summary_dir, writer_options = detail::event_options(options())] {
     return summary::writer::shared(directory, writer_options);
@@ -209,6 +210,9 @@ void session_engine::on_failure(step_stage stage, std::exception_ptr failure, in
   const log_scope named(options().name);
   requests_.drop_saves();
   settle_fence();
+  // After a failure of the boundary, the caller does not get the step. A recovery repeats it, and then the caller does.
+  if (stage == step_stage::boundary && !recovery_.is_overcome(failure)) { end_body(); }
+  requests_.works().drop_held();
   set_failure(stage, failure);
   if (options().group && !is_end_of_data()) {
     options().group->abandon(failure ? detail::text_of(failure) : "the session was destroyed by an exception");
@@ -350,9 +354,15 @@ void session_engine::leave_failed() {
   next_attempt_ = recovery_.next(failure_, last_step_done_.load(std::memory_order_relaxed), waits_for_others);
 }
 
+/// Requests a stop of the session if one of its threads has requested a stop of the threads. @see D-12
+void session_engine::adopt_stop_of_threads() {
+  if (requests_.signals()->stop_requested() || !threads_.should_stop() || threads_.failure() || threads_joined_) { return; }
+  requests_.signals()->request_stop(stop_of_threads());
+}
+
 /// Joins the threads and drains the saves of the failed session. Failures that a recovery may overcome are logged. @see contract REC-2
 void session_engine::join_and_drain() {
-  if (threads_.should_stop() && !threads_.failure() && !threads_joined_) { requests_.signals()->request_stop(stop_of_threads()); }  // D-12
+  adopt_stop_of_threads();
   threads_.request_stop();
   const auto until = grace();
   detail::error_collector failures;
@@ -500,6 +510,8 @@ run_ending session_engine::ending(const std::exception_ptr& failure) const {
 }
 
 void session_engine::begin_closing() {
+  adopt_stop_of_threads();  // before `end` of the hooks, which may stop the threads
+  end_body();
   leave_group();
   settle_fence();
   closing_.emplace(close_progress{.until = grace(), .failures = {}});
@@ -532,6 +544,7 @@ void session_engine::abandon(std::exception_ptr failure) noexcept {
   if (is_closed()) { return; }
   const log_scope named(options().name);
   state_.to(session_phase::abandoned);
+  requests_.works().drop_held();  // the body of its step has not ended
   if (failure == nullptr ? failure_ == nullptr : failure != failure_) { on_failure(step_stage::boundary, failure); }
   requests_.drop_saves();
   threads_.request_stop();
@@ -554,6 +567,7 @@ void session_engine::shut_down() noexcept {
   state_.to(session_phase::abandoned);
   requests_.end_trace();
   requests_.drop_saves();
+  requests_.works().drop_held();
   threads_.request_stop();
   requests_.works().detach();
   detail::log_failure("while shutting down a session", [&] { join(grace()); });

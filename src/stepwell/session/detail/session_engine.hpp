@@ -59,8 +59,9 @@ public:
   [[nodiscard]] bool should_stop() const noexcept final {
     return state_.is_over() || requests_.signals()->stop_requested() || (threads_.should_stop() && stopped_by_threads());
   }
-  /// Returns true if the next step may begin at once: the loop is not over, no recovery is due, and no thread of the session has stopped. If
-  /// it returns false, the protocol determines what comes next.
+  void end_body() noexcept final { requests_.works().end_body(); }
+  /// Returns true if the next step may begin at once: the loop is not over, no recovery is due, no work holds a state, and no thread of the
+  /// session has stopped. If it returns false, the protocol determines what comes next.
   [[nodiscard, gnu::always_inline]] bool may_step_at_once() const noexcept {
     return !state_.is_over() && requests_.signals()->clear_to_loop() && !threads_.should_stop();
   }
@@ -76,6 +77,7 @@ public:
   /// @errors `failed_precondition_error` after the end. @see contract RUN-1
   [[nodiscard, gnu::always_inline]] bool is_recovery_due() final {
     if (!is_closed() && requests_.signals()->clear_to_run()) [[likely]] { return false; }
+    end_body();
     throw_if_closed();
     return must_recover();
   }
@@ -235,6 +237,7 @@ private:
   [[nodiscard]] boundary_state compose_for_save(bool process_ends);
   void check_names();
   [[nodiscard]] boundary_state compose();
+  void adopt_stop_of_threads();
   void join_and_drain();
   void join(const deadline& until);
   void leave_threads() noexcept;
@@ -268,6 +271,8 @@ private:
   std::atomic<std::int64_t> creations_ = 0;
   std::atomic<std::int64_t> rollbacks_ = 0;
   std::int64_t state_version_;
+  std::string stop_cause_;  // of the stop in the state that was composed last
+  std::string stop_text_;
   std::string directory_of_chief_;            // of the group
   unsigned fenced_saves_ = 0;                 // number of saves that may be copied during a step
   std::atomic<bool> threads_joined_ = false;  // this session stopped and joined its threads

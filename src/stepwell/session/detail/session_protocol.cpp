@@ -154,6 +154,7 @@ script session_protocol::recover() {
 
 script session_protocol::step(step_attempt& attempt) {
   bool is_first = attempt.outcome == step_outcome::not_taken;
+  if (is_first) { host_.end_body(); }
   for (;;) {
     if (attempt.outcome == step_outcome::not_taken && (attempt.is_loop() || is_first)) {
       if (attempt.is_loop() && host_.should_stop()) { break; }
@@ -228,6 +229,7 @@ script session_protocol::save_now() {
     throw failed_precondition_error(
         "checkpoint_now was called while the session is at work, for example in a hook; a hook calls request_save of its context");
   }
+  host_.end_body();
   const auto before = state_.phase();
   state_.to(saving);
   phase_on_exit done(state_, before);

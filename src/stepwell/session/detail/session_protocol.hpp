@@ -142,6 +142,8 @@ public:
   protocol_host& operator=(const protocol_host&) = delete;
 
   [[nodiscard]] virtual bool should_stop() const noexcept = 0;
+  /// Called when an operation begins: the body of the loop has handled the last step. Works commit the states that they hold until then.
+  virtual void end_body() noexcept = 0;
   /// Returns true if the session has to be created again before its next run. @errors `failed_precondition_error` after the end.
   [[nodiscard]] virtual bool is_recovery_due() = 0;
   /// Like `is_recovery_due`, before a step function, which may be called after a stop by a hook.
