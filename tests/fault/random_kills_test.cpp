@@ -441,7 +441,7 @@ TEST_CASE("a training that is killed around a stop of any kind and started until
   const std::string kind = GENERATE("hook", "body", "early", "signal", "limit");
   const auto wanted = number_from("STEPWELL_STOP_KILLS", 6);
   const auto seed = number_from("STEPWELL_KILL_SEED", std::random_device{}());
-  constexpr std::int64_t last_step = 16;
+  constexpr std::int64_t last_step = 21;
   const bool is_of_surroundings = kind == "signal" || kind == "limit";
   std::mt19937_64 random(seed);
   const auto at_random = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };

@@ -11,8 +11,8 @@
 // If the environment variable STEPWELL_KILL_FENCE is set, the directory has a fence instead of a lock.
 //
 // The environment variable STEPWELL_KILL_STOP="KIND NUMBER" adds another end of the loop: `hook` or `body` requests a stop after step NUMBER
-// only, `early` stops early with the patience NUMBER, `signal` sends the process a signal after each NUMBER-th step, and `limit` ends each
-// process after NUMBER steps by a time limit. The process then also prints "operations COUNT", the number of its file operations.
+// only, `early` stops early with the patience NUMBER, `signal` sends the process a signal after each NUMBER-th step, and `limit` ends the
+// process there as a time limit does. The process then also prints "operations COUNT", the number of its file operations.
 //
 // Prints "STEP CHECKSUM" for each step, "saved STEP" for each durable checkpoint, and at the end one line with everything that the training
 // has computed. The exit code is 3 if the training ends with an error, which is printed on standard error.
@@ -20,7 +20,6 @@
 #include "support/killed_run.hpp"
 #include "support/signalling_hook.hpp"
 
-#include <stepwell/base/clock.hpp>
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checksum.hpp>
@@ -39,7 +38,6 @@
 #include <unistd.h>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -113,11 +111,13 @@ struct repeated_signal {
     once.after_run(context, values);
   }
 };
-/// Moves the clock by a second before each step.
-struct ticking_hook {
-  static constexpr auto phase = sw::hook_phase::observe;
-  std::shared_ptr<sw::manual_clock> clock;
-  void before_run(auto& /*context*/) const { clock->advance(std::chrono::seconds(1)); }
+/// Ends the process after each `every`-th step, as a time limit does, unless `every` is zero.
+struct repeated_limit {
+  std::int64_t every;
+  void after_run(auto& context, const auto&) const {
+    if (every == 0 || context.global_step() % every != 0) { return; }
+    context.signals()->request_stop({sw::stop_cause::deadline, "the time limit is reached"});  // the call of `time_limit_hook`
+  }
 };
 
 std::shared_ptr<fault_file_system> files_with(const plan& how, const std::shared_ptr<std::atomic<std::uint64_t>>& all) {
@@ -145,7 +145,6 @@ void train(const std::string& directory, std::int64_t last_step, const plan& how
   const auto operations = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::shared_ptr<sw::io::file_system> files = files_with(how, operations);
   const auto stop = stop_from_environment();
-  const auto seconds = std::make_shared<sw::manual_clock>();
   if (std::getenv("STEPWELL_KILL_FENCE") != nullptr) { files = std::make_shared<sw::io::fenced_directory>(directory, files); }
   const sw::summary::metric_writer_options metric_options = {.file_system = files};
   const std::vector<double> test_set = {1, 20, 300, 999};
@@ -168,12 +167,10 @@ void train(const std::string& directory, std::int64_t last_step, const plan& how
                    std::make_shared<sw::summary::jsonl_writer>(directory + ".jsonl", metric_options)},
        .checkpoint_listeners = {std::make_shared<printing_listener>()},
        .saver = {.max_to_keep = max_to_keep, .file_system = files},
-       .stop_on = {SIGURG},
-       .clock = stop.kind == "limit" ? seconds : nullptr},
+       .stop_on = {SIGURG}},
       sw::summaries(sw::summary::scalar(tag, [](const model::result& run) { return summary_of(run.step); })), std::ref(average), evaluated,
-      std::ref(stopping), sw::stop_at_step_hook{{.last_step = last_step}}, ticking_hook{seconds},
-      sw::time_limit_hook{std::chrono::seconds(stop.number_of("limit", 1'000'000))}, criterion_hook{stop.number_of("hook", -1)},
-      repeated_signal{stop.number_of("signal", 0)},
+      std::ref(stopping), sw::stop_at_step_hook{{.last_step = last_step}}, repeated_limit{stop.number_of("limit", 0)},
+      criterion_hook{stop.number_of("hook", -1)}, repeated_signal{stop.number_of("signal", 0)},
       sw::best_checkpoint_hook{{.saver = {.file_system = files}}, [](const model::result& run) { return metric_of(run.step); }},
       sw::best_checkpoint_hook{{.name = tested, .saver = {.file_system = files}}, evaluated.value("score")});
   for (const auto& step : session.steps(batches)) {
@@ -181,9 +178,10 @@ void train(const std::string& directory, std::int64_t last_step, const plan& how
     if (step.global_step == stop.number_of("body", -1)) { session.request_stop("the criterion of the body"); }
   }
   session.close();
-  average.copy_to(other);
+  model averaged = trained;
+  average.copy_to(averaged);
   say(fmt::format("end {} averages {:08x} stopping {} {} {} best {} tested {} stop {}: {}", session.global_step(),
-                  sw::checksum(other.variables()), stopping.best_step().value_or(-1), text_of(stopping.best().value_or(0)),
+                  sw::checksum(averaged.variables()), stopping.best_step().value_or(-1), text_of(stopping.best().value_or(0)),
                   stopping.waited(), best_in(directory, "best"), best_in(directory, tested), to_string(session.stop_reason().cause),
                   session.stop_reason().text));
   if (!stop.kind.empty()) { say(fmt::format("operations {}", operations->load())); }

@@ -291,7 +291,9 @@ TEST_CASE("each example is used once in each epoch, with losses, stops, and othe
             };
           }
           auto batches = batches_of(group);
-          auto session = sw::monitored_training_session(model, options_of(group, directory.path()));
+          auto options = options_of(group, directory.path());
+          options.resume_after_stop = true;  // the next start continues
+          auto session = sw::monitored_training_session(model, options);
           for (const auto& step : session.steps(batches)) {
             {
               const std::lock_guard lock(mutex);
