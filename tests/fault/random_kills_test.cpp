@@ -453,7 +453,8 @@ TEST_CASE("a training that is killed around a stop of any kind and started until
   std::uint64_t kills = 0;
   std::uint64_t directories = 0;
   for (; kills < wanted; ++directories) {
-    const auto number = static_cast<std::int64_t>(directories % 3) + (is_of_surroundings ? 3 : kind == "early" ? 1 : 9);
+    const auto varied = static_cast<std::int64_t>(directories % 3);
+    const auto number = kind == "early" ? 1 : varied + (is_of_surroundings ? 3 : 9);
     CAPTURE(kind, number, seed, kills);
     const stop_setting setting(kind + " " + std::to_string(number));
     if (!truths.contains(number)) {
