@@ -238,6 +238,7 @@ TEST_CASE("abandoning waits for the step that is on another thread, and for no w
       if (what.kind == operation::write && what.path.find("ckpt-1") != std::string::npos) { disk.pass(); }
     });
     rig.await(session.async_next(source));
+    static_cast<void>(session.hook<sw::checkpoint_saver_hook>().saver());  // begins the save, as the next operation of the session does
     disk.wait_for_somebody();
     in_step.close();
     rig.model.before = [&](std::int64_t) {

@@ -43,6 +43,7 @@ struct held_rig : async_rig {
     wait_for_saves(session);
     disk.close();
     await(session.async_next(source));
+    static_cast<void>(session.hook<sw::checkpoint_saver_hook>().saver());  // begins the save, as the next operation of the session does
     disk.wait_for_somebody();
     return session;
   }

@@ -57,7 +57,8 @@ TEST_CASE("REC-10 a save under way is finished before the session is restored, a
   auto session = rig.start_saving_every(1, run_counter{});
   wait_for_saves(session);
   rig.gate->close();
-  session.run(std::int64_t{1});  // the save waits at the gate
+  session.run(std::int64_t{1});                                          // the save waits at the gate
+  static_cast<void>(session.hook<sw::checkpoint_saver_hook>().saver());  // begins the save, as the next operation of the session does
   rig.gate->wait_for_somebody();
   rig.model.before = failing_batches{{2}};
   {
@@ -79,6 +80,7 @@ TEST_CASE("a save that does not end in the grace period ends the call; the next 
   wait_for_saves(session);
   rig.gate->close();
   session.run(std::int64_t{1});
+  static_cast<void>(session.hook<sw::checkpoint_saver_hook>().saver());  // begins the save, as the next operation of the session does
   rig.gate->wait_for_somebody();
   rig.model.before = failing_batches{{2}};
   {
@@ -99,6 +101,7 @@ TEST_CASE("a save under way that fails for good ends the call: there is nothing 
   wait_for_saves(session);
   rig.gate->close();
   session.run(std::int64_t{1});
+  static_cast<void>(session.hook<sw::checkpoint_saver_hook>().saver());  // begins the save, as the next operation of the session does
   rig.gate->wait_for_somebody();
   rig.files->inject({.kind = operation::write, .path_contains = ".data-", .errno_value = ENOSPC});
   rig.model.before = failing_batches{{2}};
