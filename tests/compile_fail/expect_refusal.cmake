@@ -2,7 +2,8 @@
 #
 # cmake -DCOMPILER=... -DINCLUDES=... -DDEFINITIONS=... -DSOURCE=... -P expect_refusal.cmake
 # Passes if SOURCE does not compile and the compiler's output contains the text of SOURCE's first line, and of the line that begins with
-# "// names: ", if there is one.
+# "// names: ", if there is one. If there is a line "// at most: N bytes", the output, with the lines of source that the compiler shows, has
+# at most N bytes.
 
 function(fail text)
   message("${text}")  # printed separately, because FATAL_ERROR breaks long lines
@@ -20,10 +21,15 @@ if(text MATCHES "\n// names: ([^\n]+)\n")
   set(named "${CMAKE_MATCH_1}")
 endif()
 
+set(limit "")
+if(text MATCHES "\n// at most: ([0-9]+) bytes\n")
+  set(limit "${CMAKE_MATCH_1}")
+endif()
+
 set(flags -std=c++20 -fsyntax-only -fdiagnostics-color=never -fmessage-length=0)
-if(COMPILER MATCHES "clang")
+if(NOT limit AND COMPILER MATCHES "clang")
   list(APPEND flags -fno-caret-diagnostics)
-else()
+elseif(NOT limit)
   list(APPEND flags -fno-diagnostics-show-caret)
 endif()
 foreach(directory IN LISTS INCLUDES)
@@ -45,3 +51,8 @@ foreach(words IN ITEMS "${promised}" "${named}")
     fail("${SOURCE} is refused, but not with \"${words}\"")
   endif()
 endforeach()
+string(LENGTH "${output}" bytes)
+if(limit AND bytes GREATER limit)
+  message("${output}")
+  fail("${SOURCE} is refused with ${bytes} bytes of messages")
+endif()

@@ -37,18 +37,25 @@ struct asks_for_nothing {
 };
 struct asks_for_a_pack {
   auto before_run(auto&) { return sw::fetch(&model::result::loss); }
+  void after_run(auto&, const auto&) {}
 };
 struct asks_with_run_args_now_and_then {
   double limit = 0;
   auto before_run(auto&) {  // the fetch has no default value
     return std::optional(sw::run_args{.fetch = sw::fetch([at_most = limit](const auto& outcome) { return outcome.loss < at_most; })});
   }
+  void after_run(auto&, const auto&) {}
 };
 struct asks_with_run_args {
   auto before_run(auto&) { return sw::run_args{sw::fetch(&model::result::loss)}; }
+  void after_run(auto&, const auto&) {}
 };
 struct asks_now_and_then {
   auto before_run(auto&) { return std::optional(sw::fetch(&model::result::loss)); }
+  void after_run(auto&, const auto&) {}
+};
+struct asks_and_does_not_listen {
+  auto before_run(auto&) { return sw::fetch(&model::result::loss); }
 };
 struct has_a_reference {
   int& count;
@@ -65,6 +72,7 @@ static_assert(sw::hook<asks_for_a_pack, raw>);
 static_assert(sw::hook<asks_with_run_args, raw>);
 static_assert(sw::hook<asks_with_run_args_now_and_then, raw>);
 static_assert(sw::hook<asks_now_and_then, raw>);
+static_assert(!sw::hook<asks_and_does_not_listen, raw>);
 static_assert(sw::hook<has_a_reference, raw>);
 static_assert(sw::hook<can_only_be_moved, raw>);
 static_assert(sw::hook<sw::stop_at_step_hook, raw>);

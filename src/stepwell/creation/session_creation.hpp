@@ -49,6 +49,13 @@ struct session_target {
 
 namespace detail {
 
+/// What a session does with the initial state of the raw session that it was given.
+enum class initial_state {
+  copied,      ///< Copies it. A recovery without a checkpoint restores it.
+  not_copied,  ///< A recovery without a checkpoint is an error.
+  unchanged,   ///< The steps change no state, and a recovery restores nothing.
+};
+
 /// The positions of the seekable sources, by the name of the source. A position is a number that identifies the next batch of the source.
 /// The positions are saved with the state of the session. After a restore, each source seeks to its position. A source without a name has
 /// the name "default" here. A position is kept when its source is destroyed, so that the last save of a session includes the position.
@@ -235,6 +242,10 @@ public:
   /// if the step has decreased.
   void join() noexcept { is_joining_ = true; }
   [[nodiscard]] bool is_joining() const noexcept { return is_joining_; }
+  /// Declares that this creation has restored nothing, because the steps of the session do not change the state. The session then leaves all
+  /// its sources at their positions.
+  void leave_state() noexcept { leaves_state_ = true; }
+  [[nodiscard]] bool leaves_state() const noexcept { return leaves_state_; }
 
 private:
   void restore_one(const variable_list& own, const checkpoint_reader& found);
@@ -255,6 +266,7 @@ private:
   bool is_first_;
   bool receives_state_;
   bool is_joining_ = false;
+  bool leaves_state_ = false;
   std::optional<std::int64_t> starts_at_;
 };
 

@@ -101,7 +101,7 @@ concept origin_of = std::is_constructible_v<Raw, Given> || creator_of<Given, Raw
 /// Returns the origin that consists of `given`. A given raw session is never replaced; only its state is restored. A creator makes a new raw
 /// session each time.
 template<raw_session Raw, origin_of<Raw> Given>
-raw_origin<Raw> make_origin(Given&& given, bool keep_initial_state) {
+raw_origin<Raw> make_origin(Given&& given, initial_state initial) {
   if constexpr (creator_of<Given, Raw>) {
     auto held = std::make_shared<std::remove_cvref_t<Given>>(std::forward<Given>(given));
     return {std::nullopt, [held](std::optional<Raw>& raw, session_creation& creation) {
@@ -109,8 +109,9 @@ raw_origin<Raw> make_origin(Given&& given, bool keep_initial_state) {
               raw.emplace(std::move(made));
             }};
   } else {
-    return {Raw(std::forward<Given>(given)), [keep_initial_state](std::optional<Raw>& raw, session_creation& creation) {
-              session_manager<Raw>().prepare_session(*raw, creation, {}, {.keep_initial_state = keep_initial_state});
+    return {Raw(std::forward<Given>(given)), [initial](std::optional<Raw>& raw, session_creation& creation) {
+              if (initial == initial_state::unchanged && !creation.is_first()) { return creation.leave_state(); }
+              session_manager<Raw>().prepare_session(*raw, creation, {}, {.keep_initial_state = initial == initial_state::copied});
             }};
   }
 }

@@ -52,6 +52,8 @@ public:
   virtual void end(session_handle<Raw>& session, error_collector& failures) = 0;
   virtual void add_state_to(hook_states& all) = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  /// See `hook_set`.
+  [[nodiscard]] virtual std::string_view take_failed_call() noexcept = 0;
   /// Returns the hook if its type is `type`, else null.
   [[nodiscard]] virtual void* find(const type_key& type) noexcept = 0;
 };
@@ -93,6 +95,7 @@ public:
   void add_state_to(hook_states& all) override { hook_.add_state_to(all); }
 
   [[nodiscard]] std::string_view name() const noexcept override { return type_name<hook_type>(); }
+  [[nodiscard]] std::string_view take_failed_call() noexcept override { return hook_.take_failed_call(); }
   [[nodiscard]] void* find(const type_key& type) noexcept override {
     return type == type_key::of<hook_type>() ? &hook_.template get<hook_type>() : nullptr;
   }
@@ -152,6 +155,8 @@ public:
     failures.rethrow();
   }
   void add_state_to(hook_states& all) { hook_->add_state_to(all); }
+  /// Returns the call of the held hook that has thrown, for a message of the session. Empty if none has thrown.
+  [[nodiscard]] std::string_view take_failed_call() noexcept { return hook_->take_failed_call(); }
 
 private:
   std::unique_ptr<detail::erased_hook<Raw>> hook_;
@@ -203,6 +208,15 @@ public:
   }
   void add_state_to(hook_states& all) {
     for (auto& hook : hooks_) { hook.add_state_to(all); }
+  }
+  /// Returns the first call of a hook that has thrown, for a message of the session. Empty if none has thrown.
+  [[nodiscard]] std::string_view take_failed_call() noexcept {
+    std::string_view first;
+    for (auto& hook : hooks_) {
+      const auto call = hook.take_failed_call();
+      if (first.empty()) { first = call; }
+    }
+    return first;
   }
 
 private:

@@ -235,6 +235,16 @@ concept names_its_state = stateful_hook<Hook> || !requires(Hook& hook) {
   { hook.variables() } -> std::same_as<variable_list>;
 };
 
+/// False if a hook requests values of a run, but has no `after_run` to receive them.
+template<class Hook, class Raw>
+constexpr bool receives_its_fetches() {
+  if constexpr (std::is_void_v<request_of<Hook, Raw>> || after_run_hook<Hook, Raw>) {
+    return true;
+  } else {
+    return std::is_same_v<typename request_of<Hook, Raw>::pack_type, fetch_pack<>> || declares_after_run<Hook>();
+  }
+}
+
 /// The checks of one hook type, instantiated for each hook of a session. An invalid hook fails to compile with a message that names the
 /// hook and the expected signature.
 template<class Raw, class Hook>
@@ -253,6 +263,9 @@ struct checked_hook {
       reads_its_fetches<Hook, Raw>(),
       "stepwell: this session cannot read a value that this hook fetches; a model session reads members of the step's result and of "
       "the model, and callables that take one of them or both");
+  static_assert(receives_its_fetches<Hook, Raw>(),
+                "stepwell: before_run of this hook fetches values, but the hook has no after_run(run_context&, const values&) to receive "
+                "them; is its name misspelt? A hook that only runs an operation of a graph has an empty after_run");
   STEPWELL_HOOK_POINTS(STEPWELL_CHECK, ;);
   static_assert(names_its_state<Hook>,
                 "stepwell: this hook has variables() but no name to save them under; give it `static constexpr auto state_name = \"...\"`");
@@ -272,7 +285,8 @@ struct checked_hook {
 /// A type that is a valid hook for sessions with the raw session type `Raw`.
 template<class Hook, class Raw>
 concept hook = std::move_constructible<Hook> && detail::has_any_point<Hook, Raw> && detail::has_valid_points<Hook, Raw> &&
-               !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::is_awaited<Hook, Raw> && detail::names_its_state<Hook>;
+               !std::is_void_v<detail::request_of<Hook, Raw>> && !detail::is_awaited<Hook, Raw> && detail::names_its_state<Hook> &&
+               detail::receives_its_fetches<Hook, Raw>();
 
 /// A wrapper whose hook is called only if `is_active` is true. The phase of the wrapper is the phase of its hook.
 /// @see contract CREATE-1, CREATE-7

@@ -24,8 +24,9 @@ namespace stepwell {
 /// A type-erased asynchronous session. Its steps take batches of `Source` and have results of type `Result`: `any_async_session<float,
 /// my_source>(std::move(session))`. It can be passed to `async_with`. Each member function calls the function of the same name of the
 /// wrapped session. Errors, cancellation and lifetimes are those of the called function. The `async_` functions return awaitables.
-/// @lifetime The rules of the wrapped session apply: for example, the model must outlive this object, too. A moved-from object can only be
-/// destroyed or assigned to. An assignment destroys the session that the object held before.
+/// @lifetime The rules of the wrapped session apply: for example, the model must outlive this object, too. Each function of a
+/// moved-from object throws `failed_precondition_error` at once, except `came_from_hook`, which returns false. An assignment destroys the
+/// session that the object held before.
 /// @cost One virtual call for each call of a member function.
 template<class Result, class Source>
 class any_async_session {
@@ -51,32 +52,32 @@ public:
     session_ = std::make_unique<held<Session>>(std::move(session));
   }
 
-  awaitable<void> async_start() { return session_->start(); }
-  awaitable<std::optional<step_type>> async_next(Source& source) { return session_->next(source); }
-  awaitable<loop_result<Result>> async_run_all(Source& source) { return session_->run_all(source); }
-  awaitable<Result> async_run(batch_type batch) { return session_->run(batch); }
+  awaitable<void> async_start() { return held_session().start(); }
+  awaitable<std::optional<step_type>> async_next(Source& source) { return held_session().next(source); }
+  awaitable<loop_result<Result>> async_run_all(Source& source) { return held_session().run_all(source); }
+  awaitable<Result> async_run(batch_type batch) { return held_session().run(batch); }
   /// Moves a temporary batch into the operation.
   awaitable<Result> async_run(batch_value&& batch)
     requires std::move_constructible<batch_value>
   {
-    return run_owned(*session_, std::move(batch));
+    return run_owned(held_session(), std::move(batch));
   }
-  awaitable<std::int64_t> async_checkpoint_now() { return session_->checkpoint_now(); }
-  awaitable<void> async_close() { return session_->close(); }
-  awaitable<void> async_abandon(std::exception_ptr failure = nullptr) { return session_->abandon(std::move(failure)); }
+  awaitable<std::int64_t> async_checkpoint_now() { return held_session().checkpoint_now(); }
+  awaitable<void> async_close() { return held_session().close(); }
+  awaitable<void> async_abandon(std::exception_ptr failure = nullptr) { return held_session().abandon(std::move(failure)); }
 
   /// Returns true if the loop should end. @threads Any.
-  [[nodiscard]] bool should_stop() const { return session_->should_stop(); }
+  [[nodiscard]] bool should_stop() const { return held_session().should_stop(); }
   /// Requests that the loop ends after the current step. @threads Any.
-  void request_stop(std::string why = "the caller asked to stop") { session_->request_stop(std::move(why)); }
+  void request_stop(std::string why = "the caller asked to stop") { held_session().request_stop(std::move(why)); }
   /// Returns the reason why the loop ended. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
-  [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
-  [[nodiscard]] std::int64_t global_step() { return session_->global_step(); }
-  [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }
+  [[nodiscard]] stepwell::stop_reason stop_reason() const { return held_session().stop_reason(); }
+  [[nodiscard]] std::int64_t global_step() { return held_session().global_step(); }
+  [[nodiscard]] session_metrics metrics() const { return held_session().metrics(); }
   /// Like `monitored_session::watched`. @threads Any.
-  [[nodiscard]] std::vector<history_value> watched() const { return session_->watched(); }
-  [[nodiscard]] bool is_closed() const { return session_->is_closed(); }
-  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const { return session_->came_from_hook(failure); }
+  [[nodiscard]] std::vector<history_value> watched() const { return held_session().watched(); }
+  [[nodiscard]] bool is_closed() const { return held_session().is_closed(); }
+  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const { return session_ && session_->came_from_hook(failure); }
 
 private:
   struct erased {
@@ -122,6 +123,12 @@ private:
   };
 
   static awaitable<Result> run_owned(erased& session, batch_value batch) { co_return co_await session.run(batch); }
+
+  /// @errors `failed_precondition_error` if this object was moved from.
+  [[nodiscard]] erased& held_session() const {
+    if (!session_) [[unlikely]] { detail::throw_moved_from(); }
+    return *session_;
+  }
 
   std::unique_ptr<erased> session_;
 };

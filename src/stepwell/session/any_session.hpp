@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -53,8 +54,8 @@ concept erasable_session = steps_from<Session, Source> && std::same_as<typename 
 /// my_source>(std::move(session))`. It satisfies the concept `training_session`, and it can be passed to `with`. Each member function calls
 /// the function of the same name of the wrapped session.
 /// @lifetime The rules of the wrapped session apply: for example, the model must outlive this object, too. An `any_session` can be moved,
-/// also during a loop over `steps`. A moved-from object can only be destroyed or assigned to. An assignment destroys the session that the
-/// object held before.
+/// also during a loop over `steps`. Each function of a moved-from object throws `failed_precondition_error`, except `abandon` and
+/// `came_from_hook`, which do nothing. An assignment destroys the session that the object held before.
 /// @cost One virtual call for each call of a member function. The steps of the range that `steps` returns need no further virtual calls.
 template<class Result, class Source>
 class any_session {
@@ -79,35 +80,43 @@ public:
 
   /// Returns true if the loop should end. @errors If the wrapped session is a singular session: the failure that a thread of the session
   /// reported. @threads Any.
-  [[nodiscard]] bool should_stop() const { return session_->should_stop(); }
+  [[nodiscard]] bool should_stop() const { return held_session().should_stop(); }
   /// Requests that the loop ends after the current step. @threads Any.
-  void request_stop(std::string why = "the caller asked to stop") { session_->request_stop(std::move(why)); }
+  void request_stop(std::string why = "the caller asked to stop") { held_session().request_stop(std::move(why)); }
   /// Returns the reason why the loop ended. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
-  [[nodiscard]] stepwell::stop_reason stop_reason() const { return session_->stop_reason(); }
-  [[nodiscard]] std::int64_t global_step() const { return session_->global_step(); }
-  [[nodiscard]] session_metrics metrics() const { return session_->metrics(); }
+  [[nodiscard]] stepwell::stop_reason stop_reason() const { return held_session().stop_reason(); }
+  [[nodiscard]] std::int64_t global_step() const { return held_session().global_step(); }
+  [[nodiscard]] session_metrics metrics() const { return held_session().metrics(); }
   /// Like `monitored_session::watched`. @threads Any.
-  [[nodiscard]] std::vector<history_value> watched() const { return session_->watched(); }
+  [[nodiscard]] std::vector<history_value> watched() const { return held_session().watched(); }
 
   /// Returns the steps over the batches of `source`.
   /// @lifetime `source` must outlive the range. The session must outlive the range, too.
-  [[nodiscard]] generator<const step_type&> steps(Source& source) & { return session_->steps(source); }
+  [[nodiscard]] generator<const step_type&> steps(Source& source) & { return held_session().steps(source); }
   /// Does all steps over the batches of `source`. Returns the last step, the number of steps, the reason why the loop ended,
   /// and the values that hooks measured.
-  loop_result<Result> run_all(Source& source) { return session_->run_all(source); }
+  loop_result<Result> run_all(Source& source) { return held_session().run_all(source); }
+  /// Does one step with the next batch of `source`; see `monitored_session::next`. `Source` must be a source, not a range.
+  [[nodiscard]] std::optional<step_type> next(Source& source)
+    requires data::batch_source<Source>
+  {
+    return held_session().next(source);
+  }
   /// Does one step with `batch`. Does not use or advance a source.
-  Result run(batch_type batch) { return session_->run(batch); }
+  Result run(batch_type batch) { return held_session().run(batch); }
   /// Like `run(batch)`, for a temporary batch. This overload exists only if a step receives a batch by non-const reference.
   Result run(std::remove_cvref_t<batch_type>&& batch)
     requires(!std::is_const_v<std::remove_reference_t<batch_type>>)
   {
-    return session_->run(batch);
+    return held_session().run(batch);
   }
 
-  void close() { session_->close(); }
-  [[nodiscard]] bool is_closed() const { return session_->is_closed(); }
-  void abandon(std::exception_ptr failure) noexcept { session_->abandon(std::move(failure)); }
-  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const { return session_->came_from_hook(failure); }
+  void close() { held_session().close(); }
+  [[nodiscard]] bool is_closed() const { return held_session().is_closed(); }
+  void abandon(std::exception_ptr failure) noexcept {
+    if (session_) { session_->abandon(std::move(failure)); }
+  }
+  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const { return session_ && session_->came_from_hook(failure); }
 
 private:
   static_assert(std::is_lvalue_reference_v<batch_type>);
@@ -121,6 +130,7 @@ private:
     [[nodiscard]] virtual session_metrics metrics() const = 0;
     [[nodiscard]] virtual std::vector<history_value> watched() const = 0;
     [[nodiscard]] virtual generator<const step_type&> steps(Source& source) = 0;
+    virtual std::optional<step_type> next(Source& source) = 0;
     virtual loop_result<Result> run_all(Source& source) = 0;
     virtual Result run(batch_type batch) = 0;
     virtual void close() = 0;
@@ -140,6 +150,13 @@ private:
     session_metrics metrics() const override { return session->metrics(); }
     std::vector<history_value> watched() const override { return session->watched(); }
     generator<const step_type&> steps(Source& source) override { return session->steps(source); }
+    std::optional<step_type> next([[maybe_unused]] Source& source) override {
+      if constexpr (data::batch_source<Source>) {
+        return session->next(source);
+      } else {
+        return std::nullopt;  // not called: `next` of `any_session` needs a source
+      }
+    }
     loop_result<Result> run_all(Source& source) override { return session->run_all(source); }
     Result run(batch_type batch) override { return session->run(batch); }
     void close() override { session->close(); }
@@ -149,6 +166,12 @@ private:
 
     std::unique_ptr<Session> session;
   };
+
+  /// @errors `failed_precondition_error` if this object was moved from.
+  [[nodiscard]] erased& held_session() const {
+    if (!session_) [[unlikely]] { detail::throw_moved_from(); }
+    return *session_;
+  }
 
   std::unique_ptr<erased> session_;
 };

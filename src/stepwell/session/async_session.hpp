@@ -24,6 +24,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -135,8 +136,8 @@ private:
 ///
 /// @lifetime The model must outlive the session. For the execution context of an executor, see `async_options::steps_on`. A source must
 /// outlive all steps over it, including a step that runs on another thread when the session is destroyed. The session must outlive the
-/// awaitables of its functions and the objects that `async_steps` returns. A session can be moved; a moved-from session can only be
-/// destroyed.
+/// awaitables of its functions and the objects that `async_steps` returns. A session can be moved. Each function of a
+/// moved-from session throws `failed_precondition_error` at once, except `release` and `came_from_hook`, which do nothing.
 /// @threads The functions may be called on one thread or strand. One operation may be in flight: a second operation fails with
 /// `failed_precondition_error`. `request_stop`, `should_stop`, `stop_reason`, `is_closed`, `metrics` and `watched` may be called on any
 /// thread.
@@ -161,7 +162,7 @@ public:
   explicit async_monitored_session(async_options how, Setup setup, Given&& given, Held... hooks)
       : async_(std::make_shared<async_type>(
             how.creation_waits(how.creation_waits().value_or(detail::creator_of<Given, Raw>)), std::move(setup),
-            detail::make_origin<Raw>(std::forward<Given>(given), detail::keeps_initial_state(setup)), std::move(hooks)...)) {}
+            detail::make_origin<Raw>(std::forward<Given>(given), detail::initial_state_for(setup)), std::move(hooks)...)) {}
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
   explicit async_monitored_session(Setup setup, Given&& given, Held... hooks)
       : async_monitored_session(async_options(), std::move(setup), std::forward<Given>(given), std::move(hooks)...) {}
@@ -189,7 +190,7 @@ public:
   /// attempts has the time that remained. If the creation succeeds despite the cancellation, the session is started.
   template<class Token = token_type>
   auto async_start(Token&& token = Token()) {
-    return whole<void>(std::forward<Token>(token), [self = async_] { return detail::start_awaited(self); });
+    return whole<void>(std::forward<Token>(token), [self = shared()] { return detail::start_awaited(self); });
   }
 
   /// Does one step with the next batch of `source`, including the calls of hooks, and a recovery if necessary. Returns an optional
@@ -202,13 +203,16 @@ public:
   /// @cost With `use_awaitable`, no due checkpoint, and no separate executor for steps: one small coroutine frame, which Asio recycles.
   template<data::batch_source Source, class Token = token_type>
   auto async_next(Source& source, Token&& token = Token()) {
-    return next(async_->holder_of(source), std::forward<Token>(token));
+    if constexpr (detail::can_step_over<Raw, Source>()) { return next(self().holder_of(source), std::forward<Token>(token)); }
   }
   /// Like `async_next(source)`, for a model that needs no data.
   template<class Token = token_type>
     requires(!data::batch_source<Token>)
   auto async_next(Token&& token = Token()) {
-    return next(async_->holder_of(async_->nothing_given), std::forward<Token>(token));
+    static_assert(!std::ranges::input_range<Token>,
+                  "stepwell: a source continues over several calls; give async_next and async_run_all "
+                  "the result of data::source(range), not the range");
+    return next(self().holder_of(self().nothing_given), std::forward<Token>(token));
   }
 
   /// Does all steps over `source`, like a loop with an empty body that awaits `async_next(source)`. Returns a `loop_result`: the last step,
@@ -219,13 +223,16 @@ public:
   /// @lifetime As for `async_next`.
   template<data::batch_source Source, class Token = token_type>
   auto async_run_all(Source& source, Token&& token = Token()) {
-    return all_of(async_->holder_of(source), std::forward<Token>(token));
+    if constexpr (detail::can_step_over<Raw, Source>()) { return all_of(self().holder_of(source), std::forward<Token>(token)); }
   }
   /// Like `async_run_all(source)`, for a model that needs no data. A hook or another thread has to stop the session.
   template<class Token = token_type>
     requires(!data::batch_source<Token>)
   auto async_run_all(Token&& token = Token()) {
-    return all_of(async_->holder_of(async_->nothing_given), std::forward<Token>(token));
+    static_assert(!std::ranges::input_range<Token>,
+                  "stepwell: a source continues over several calls; give async_next and async_run_all "
+                  "the result of data::source(range), not the range");
+    return all_of(self().holder_of(self().nothing_given), std::forward<Token>(token));
   }
 
   /// Unregisters a source that was passed to `async_next` or `async_run_all`, before the end of its data. Later checkpoints contain the
@@ -233,7 +240,7 @@ public:
   /// by the first step of `async_steps`.
   template<data::batch_source Source>
   void release(Source& source) noexcept {
-    async_->sources().release(source);
+    if (async_) { async_->sources().release(source); }
   }
 
   /// Returns an object that does the steps over `source` one at a time: `auto steps = session.async_steps(batches);`, then `co_await
@@ -242,11 +249,10 @@ public:
   /// @lifetime An lvalue source must outlive the object. The session must outlive the object, too.
   template<class Source>
   [[nodiscard]] auto async_steps(Source&& source) & {
-    if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
-      return detail::async_step_sequence<step_type, async_type, Source>(async_, std::forward<Source>(source));
-    } else {
-      using wrapped = decltype(data::source(std::forward<Source>(source)));
-      return detail::async_step_sequence<step_type, async_type, wrapped>(async_, data::source(std::forward<Source>(source)));
+    if constexpr (!data::batch_source<std::remove_cvref_t<Source>>) {
+      return async_steps(data::source(std::forward<Source>(source)));
+    } else if constexpr (detail::can_step_over<Raw, Source>()) {
+      return detail::async_step_sequence<step_type, async_type, Source>(shared(), std::forward<Source>(source));
     }
   }
 
@@ -264,7 +270,7 @@ public:
   auto async_run_with(Args&&... args) {
     if constexpr (detail::ends_with_token<Raw, Args...>::value) {
       return run_and_complete<Choice>(std::make_index_sequence<sizeof...(Args) - 1>(), std::forward_as_tuple(std::forward<Args>(args)...));
-    } else {
+    } else if constexpr (detail::can_run<Raw, Args...>()) {
       return run<Choice>(token_type(), std::tuple<Args...>(std::forward<Args>(args)...));
     }
   }
@@ -285,7 +291,7 @@ public:
     using result = coro::once_awaited_t<std::invoke_result_t<StepFn&, context_type&>>;
     return coro::initiate<result>(
         std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
-        [self = async_, fn = &step_fn] { return detail::step_fn_result<result, context_type>(self, *fn); });
+        [self = shared(), fn = &step_fn] { return detail::step_fn_result<result, context_type>(self, *fn); });
   }
 
   /// Makes a checkpoint now, regardless of periods: all hooks that save are requested to save. Waits until the checkpoint is durable.
@@ -295,7 +301,7 @@ public:
   /// @cancel Effective only before the save begins.
   template<class Token = token_type>
   auto async_checkpoint_now(Token&& token = Token()) {
-    return whole<std::int64_t>(std::forward<Token>(token), [self = async_] { return detail::save_awaited(self); });
+    return whole<std::int64_t>(std::forward<Token>(token), [self = shared()] { return detail::save_awaited(self); });
   }
 
   /// Returns a copy of the state that a checkpoint would contain now; see `monitored_session::snapshot`. The copy is made on a thread of
@@ -306,7 +312,7 @@ public:
   template<class Token = token_type>
     requires(!std::is_same_v<std::remove_cvref_t<Token>, snapshot_pool>)
   auto async_snapshot(Token&& token = Token()) {
-    return whole<snapshot>(std::forward<Token>(token), [self = async_] { return detail::snapshot_awaited(self, std::nullopt); });
+    return whole<snapshot>(std::forward<Token>(token), [self = shared()] { return detail::snapshot_awaited(self, std::nullopt); });
   }
   /// Like `async_snapshot()`, but copies into a buffer of `pool`. If no buffer is free, suspends until a buffer becomes free. If the caller
   /// itself holds snapshots in all buffers of the pool, the operation does not complete until it is cancelled. If the caller holds up to n
@@ -314,7 +320,7 @@ public:
   /// @cancel Effective until the copy begins.
   template<class Token = token_type>
   auto async_snapshot(const snapshot_pool& pool, Token&& token = Token()) {
-    return whole<snapshot>(std::forward<Token>(token), [self = async_, pool] { return detail::snapshot_awaited(self, pool); });
+    return whole<snapshot>(std::forward<Token>(token), [self = shared(), pool] { return detail::snapshot_awaited(self, pool); });
   }
 
   /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O. Does nothing if the session is closed already. If the
@@ -325,7 +331,7 @@ public:
   /// @see D-15
   template<class Token = token_type>
   auto async_close(Token&& token = Token()) {
-    return whole<void>(std::forward<Token>(token), [self = async_] { return detail::close_awaited(self); });
+    return whole<void>(std::forward<Token>(token), [self = shared()] { return detail::close_awaited(self); });
   }
 
   /// Closes the session after the error `failure`. Calls `on_error` of the hooks, unless it was already called for this error. Does not
@@ -337,21 +343,21 @@ public:
   template<class Token = token_type>
   auto async_abandon(std::exception_ptr failure = nullptr, Token&& token = Token()) {
     return whole<void>(std::forward<Token>(token),
-                       [self = async_, failure = std::move(failure)] { return detail::abandon_awaited(self, failure); });
+                       [self = shared(), failure = std::move(failure)] { return detail::abandon_awaited(self, failure); });
   }
 
   /// Returns a handle that reports when this session has released the directory of its checkpoints. The handle may be used after the
   /// session is destroyed.
-  [[nodiscard]] session_release release_handle() const { return session_release(async_->release()); }
+  [[nodiscard]] session_release release_handle() const { return session_release(self().release()); }
 
   /// Returns true if `failure` is the last failure of the session, and a hook or the session's own work threw this exception object.
   /// Returns false if the model's `step`, the source or other code threw it. An `out_of_range_error` is a failure if this function returns
   /// true, and otherwise the end of the data.
   /// @see D-18
-  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core().came_from_hook(failure); }
+  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return async_ && core().came_from_hook(failure); }
 
   /// Returns true if the loop should end. @threads Any.
-  [[nodiscard]] bool should_stop() const noexcept { return core().should_stop(); }
+  [[nodiscard]] bool should_stop() const { return core().should_stop(); }
   /// Requests the loop to end after the current step. The request cannot be withdrawn. The checkpoint of this step contains it: a later start
   /// of the program does no step, see `training_options::resume_after_stop`. @threads Any.
   void request_stop(std::string why = "the caller asked to stop") {
@@ -360,14 +366,14 @@ public:
   /// Returns the reason why the loop ended. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
   [[nodiscard]] stepwell::stop_reason stop_reason() const { return core().why(); }
 
-  [[nodiscard]] bool is_started() const noexcept { return async_->is_started(); }
-  [[nodiscard]] bool is_closed() const noexcept { return core().is_closed(); }
+  [[nodiscard]] bool is_started() const { return self().is_started(); }
+  [[nodiscard]] bool is_closed() const { return core().is_closed(); }
   /// Returns the number of steps done, including those of earlier runs of the program. @errors As `raw_session`.
   [[nodiscard]] std::int64_t global_step() { return raw_session().global_step(); }
   /// Returns the raw session. Runs made on it directly call no hooks.
   /// @errors `failed_precondition_error` if the session has a creator that has not created the raw session yet.
   [[nodiscard]] Raw& raw_session() {
-    if (!core().has_raw()) { async_->throw_unless_started(); }
+    if (!core().has_raw()) { self().throw_unless_started(); }
     return core().raw();
   }
   /// Like `monitored_session::subject`. @errors As `raw_session`.
@@ -383,10 +389,16 @@ public:
   }
   /// Returns the prefix of the checkpoint that was restored most recently: at the start, or in the last recovery. Empty if none was
   /// restored.
-  [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core().requests().facts().restored_from; }
+  [[nodiscard]] const std::optional<std::string>& restored_from() const { return core().requests().facts().restored_from; }
 
 private:
-  [[nodiscard]] core_type& core() const noexcept { return async_->core(); }
+  /// @errors `failed_precondition_error` if this session was moved from.
+  [[nodiscard]] const std::shared_ptr<async_type>& shared() const {
+    if (!async_) [[unlikely]] { detail::throw_moved_from(); }
+    return async_;
+  }
+  [[nodiscard]] async_type& self() const { return *shared(); }
+  [[nodiscard]] core_type& core() const { return self().core(); }
 
   /// Starts the operation `make()`, which has the result `T`, or none if `T` is `void`. In the operation, Asio's own check for cancellation
   /// is off.
@@ -413,7 +425,7 @@ private:
     using run_type = detail::stored_run<Choice, core_type, Args...>;
     return coro::initiate<detail::result_of_run<run_type>>(
         std::forward<Token>(token), async_, [this] { return async_->how().executor(); },
-        [self = async_.get(), one = run_type(std::move(given))]() mutable { return detail::run_of(self, std::move(one)); });
+        [self = &self(), one = run_type(std::move(given))]() mutable { return detail::run_of(self, std::move(one)); });
   }
   /// The type in which a run stores an argument. For an lvalue it is a reference. For an rvalue it is a value, because the rvalue no longer
   /// exists when the run begins.
@@ -421,9 +433,11 @@ private:
   using kept_as = std::conditional_t<std::is_lvalue_reference_v<Arg>, Arg, std::remove_reference_t<Arg>>;
   template<class Choice, std::size_t... I, class Given>
   auto run_and_complete(std::index_sequence<I...>, Given&& given) {
-    return run<Choice>(
-        std::get<sizeof...(I)>(std::forward<Given>(given)),
-        std::tuple<kept_as<std::tuple_element_t<I, std::remove_cvref_t<Given>>>...>(std::get<I>(std::forward<Given>(given))...));
+    if constexpr (detail::can_run<Raw, std::tuple_element_t<I, std::remove_cvref_t<Given>>...>()) {
+      return run<Choice>(
+          std::get<sizeof...(I)>(std::forward<Given>(given)),
+          std::tuple<kept_as<std::tuple_element_t<I, std::remove_cvref_t<Given>>>...>(std::get<I>(std::forward<Given>(given))...));
+    }
   }
 
   std::shared_ptr<async_type> async_;

@@ -54,8 +54,8 @@ private:
 /// A session for a training loop. It is constructed from a model or a raw session, and hooks: `monitored_session session(model,
 /// stop_at_step_hook{{.last_step = 100}});`
 ///
-/// @lifetime The session refers to the model, which must outlive the session. The session can be moved, even during a loop over `steps`. A
-/// moved-from session can only be destroyed.
+/// @lifetime The session refers to the model, which must outlive the session. The session can be moved, even during a loop over `steps`. Each
+/// function of a moved-from session throws `failed_precondition_error`, except `abandon` and `came_from_hook`, which do nothing.
 /// @threads One thread at a time. `request_stop`, `should_stop`, `stop_reason`, `metrics` and `watched` may be called on any thread.
 /// @see contract MON
 template<raw_session Raw, class... Held>
@@ -77,17 +77,16 @@ public:
   /// @see contract MON-1, MON-2
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
   explicit monitored_session(Setup setup, Given&& given, Held... hooks)
-      : core_(std::make_unique<core_type>(std::move(setup),
-                                          detail::make_origin<Raw>(std::forward<Given>(given), detail::keeps_initial_state(setup)),
-                                          std::move(hooks)...)) {
-    detail::drive(*core_, core_->protocol().start());
+      : gate_(new core_type(std::move(setup), detail::make_origin<Raw>(std::forward<Given>(given), detail::initial_state_for(setup)),
+                            std::move(hooks)...)) {
+    detail::drive(core(), core().protocol().start());
   }
   template<detail::origin_of<Raw> Given>
     requires(!std::is_same_v<std::remove_cvref_t<Given>, monitored_session>)
   explicit monitored_session(Given&& given, Held... hooks)
       : monitored_session(session_setup{}, std::forward<Given>(given), std::move(hooks)...) {}
 
-  monitored_session(monitored_session&& other) noexcept : core_(std::move(other.core_)) {}
+  monitored_session(monitored_session&& other) noexcept : gate_(std::exchange(other.gate_, gate_type(&detail::moved_from_gate()))) {}
   monitored_session& operator=(monitored_session&&) = delete;
 
   /// Closes the session if `close` was not called, but logs failures instead of throwing them. If the destructor runs because of an
@@ -95,16 +94,16 @@ public:
   /// `fork`, it does nothing: the session is that of the parent.
   /// @see contract CLOSE-5, D-17
   ~monitored_session() {
-    if (!core_ || core_->is_closed()) { return; }
-    if (!core_->owner().is_this_process()) {
-      static_cast<void>(core_.release());  // the threads, the locks and the files are those of the parent
+    if (gate_->is_closed()) { return; }
+    if (!core().owner().is_this_process()) {
+      static_cast<void>(gate_.release());  // the threads, the locks and the files are those of the parent
       return;
     }
     if (std::uncaught_exceptions() > exceptions_at_birth_) {
-      core_->abandon(nullptr);
+      core().abandon(nullptr);
       return;
     }
-    detail::close_or_log(*core_);
+    detail::close_or_log(core());
   }
 
   /// Does one step with `args`, including the calls of hooks. Returns the result of the model's `step`. After a transient failure, the
@@ -119,14 +118,16 @@ public:
   /// @see contract RUN-1, REC-2
   template<class... Args>
   [[gnu::always_inline]] auto run(Args&&... args) {
-    return run_with<all_hooks>(std::forward<Args>(args)...);
+    if constexpr (detail::can_run<Raw, Args...>()) { return run_with<all_hooks>(std::forward<Args>(args)...); }
   }
   /// Like `run`, but only with the hooks that `Choice` selects: `run_with<only<progress_hook<>>>(batch)`. For the other hooks, `before_run`
   /// and `after_run` are not called.
   template<class Choice, class... Args>
   [[gnu::always_inline]] auto run_with(Args&&... args) {
-    using run_type = detail::stored_run<Choice, core_type, Args&&...>;
-    return run_type::result_of(detail::run_call<run_type>(*core_, std::forward_as_tuple(std::forward<Args>(args)...)));
+    if constexpr (detail::can_run<Raw, Args...>()) {
+      using run_type = detail::stored_run<Choice, core_type, Args&&...>;
+      return run_type::result_of(detail::run_call<run_type, core_type>(*gate_, std::forward_as_tuple(std::forward<Args>(args)...)));
+    }
   }
 
   /// Calls `step_fn(context)` and returns its result; see `step_context`. After a transient failure, even if the code of `step_fn` itself
@@ -149,8 +150,8 @@ public:
         returned.emplace(step_fn(context));
       }
     };
-    detail::step_fn_attempt<core_type, decltype(call)> attempt(*core_, call);
-    detail::drive(*core_, core_->protocol().step(attempt));
+    detail::step_fn_attempt<core_type, decltype(call)> attempt(core(), call);
+    detail::drive(core(), core().protocol().step(attempt));
     if constexpr (!std::is_void_v<result>) { return std::move(*returned); }
   }
 
@@ -166,15 +167,44 @@ public:
   /// @cost One allocation for each call, none for each step.
   template<class Source>
   [[nodiscard]] generator<const step_type&> steps(Source&& source) & {
-    if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
-      return detail::steps_over<step_type, Source>(*core_, std::forward<Source>(source));
+    if constexpr (!data::batch_source<std::remove_cvref_t<Source>>) {
+      return steps(data::source(std::forward<Source>(source)));
+    } else if constexpr (detail::can_step_over<Raw, Source>()) {
+      return detail::steps_over<step_type, Source>(core(), std::forward<Source>(source));
     } else {
-      using wrapped = decltype(data::source(std::forward<Source>(source)));
-      return detail::steps_over<step_type, wrapped>(*core_, data::source(std::forward<Source>(source)));
+      std::terminate();  // not compiled
     }
   }
   /// Returns the steps of a model that needs no data.
-  [[nodiscard]] generator<const step_type&> steps() & { return detail::steps_over<step_type, no_data>(*core_, no_data()); }
+  [[nodiscard]] generator<const step_type&> steps() & { return detail::steps_over<step_type, no_data>(core(), no_data()); }
+
+  /// Does one step with the next batch of `source`. Returns the step, or an empty value when the loop is over: after a stop, or at the end of
+  /// the data. For a loop whose body decides when it goes on: `while (auto step = session.next(batches)) {...}`. When a seekable `source` is
+  /// passed for the first time, it seeks to its position in the restored checkpoint. From then on, checkpoints contain the position of the
+  /// source, until the end of the data or `release(source)`.
+  /// @lifetime The source is used during the call only. It is identified by its address: pass the same object to each call.
+  /// @errors As in a loop over `steps`.
+  template<class Source>
+  std::optional<step_type> next(Source& source) {
+    static_assert(data::batch_source<Source>,
+                  "stepwell: next(source) continues with the same source in each call; give it a source, such as the result of "
+                  "data::source(range)");
+    if constexpr (!data::batch_source<Source>) {
+      std::terminate();  // not compiled
+    } else if constexpr (detail::can_step_over<Raw, Source>()) {
+      return detail::next_over<step_type>(core(), source);
+    } else {
+      std::terminate();
+    }
+  }
+  /// Does one step of a model that needs no data.
+  std::optional<step_type> next() { return detail::next_over<step_type>(core()); }
+  /// Unregisters a source that was passed to `next`, before the end of its data. Later checkpoints contain the position that it has had after
+  /// the last call of `next`. Not needed before `steps(source)` and `run_all(source)` with the same source.
+  template<data::batch_source Source>
+  void release(Source& source) {
+    core().sources().release(source);
+  }
 
   /// Does all steps over `source`, as a loop over `steps(source)` without a body does. Returns the last step, the number of steps, the
   /// reason for the end, and the values that hooks measured: `const auto [last, steps, why, values] = session.run_all(batches);`.
@@ -182,17 +212,18 @@ public:
   /// @cost As a loop over `steps(source)`, but without the allocation of the range. The last step is moved into the result, not copied.
   template<class Source>
   loop_result<result_type> run_all(Source&& source) {
-    if constexpr (data::batch_source<std::remove_cvref_t<Source>>) {
-      return detail::run_over<step_type, result_type>(*core_, source);
+    if constexpr (!data::batch_source<std::remove_cvref_t<Source>>) {
+      return run_all(data::source(std::forward<Source>(source)));
+    } else if constexpr (detail::can_step_over<Raw, Source>()) {
+      return detail::run_over<step_type, result_type>(core(), source);
     } else {
-      auto wrapped = data::source(std::forward<Source>(source));
-      return detail::run_over<step_type, result_type>(*core_, wrapped);
+      std::terminate();  // not compiled
     }
   }
   /// Does all steps of a model that needs no data. A hook or another thread has to stop the session.
   loop_result<result_type> run_all() {
     no_data nothing;
-    return detail::run_over<step_type, result_type>(*core_, nothing);
+    return detail::run_over<step_type, result_type>(core(), nothing);
   }
 
   template<class... Source>
@@ -202,40 +233,40 @@ public:
 
   /// Returns true if the loop should end: if a stop was requested, if a thread of the session had a failure from which the session does not
   /// recover, if the session could not recover, or if it is closed. @threads Any.
-  [[nodiscard]] bool should_stop() const noexcept { return core_->should_stop(); }
+  [[nodiscard]] bool should_stop() const { return detail::should_stop<core_type>(*gate_); }
   /// Requests the loop to end after the current step, or before the next step if no step is running. The request cannot be withdrawn. The
   /// checkpoint of this step contains it: a later start of the program does no step, see `training_options::resume_after_stop`.
   /// @threads Any.
   void request_stop(std::string why = "the caller asked to stop") {
-    core_->requests().signals()->request_stop({stop_cause::requested, std::move(why)});
+    core().requests().signals()->request_stop({stop_cause::requested, std::move(why)});
   }
   /// Returns the reason for the end of the loop. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
-  [[nodiscard]] stepwell::stop_reason stop_reason() const { return core_->why(); }
+  [[nodiscard]] stepwell::stop_reason stop_reason() const { return core().why(); }
 
-  [[nodiscard]] std::int64_t global_step() const noexcept { return core_->raw().global_step(); }
+  [[nodiscard]] std::int64_t global_step() const { return core().raw().global_step(); }
   /// Returns the raw session. Runs made on it directly call no hooks.
-  [[nodiscard]] Raw& raw_session() noexcept { return core_->raw(); }
+  [[nodiscard]] Raw& raw_session() { return core().raw(); }
   /// Returns the object that the session trains, such as a model: `subject()` of the raw session. If the raw session has no `subject()`,
   /// returns the raw session itself.
-  [[nodiscard]] auto& subject() noexcept { return detail::subject_in_raw(core_->raw()); }
+  [[nodiscard]] auto& subject() { return detail::subject_in_raw(core().raw()); }
   /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
-  [[nodiscard]] session_metrics metrics() const { return core_->metrics(); }
+  [[nodiscard]] session_metrics metrics() const { return core().metrics(); }
   /// Returns the newest values that the hooks of this session watch, such as the loss of `progress_hook`, the metrics of the last
   /// evaluation and the rate of `step_counter_hook`. Each value has the name that its hook displays, or the tag under which it is written.
   /// If two hooks watch a value of the same name, the newest one is returned. `progress_hook` and the NaN guards fetch newer values in the
   /// next run after this call; the values of other hooks are those of their last period. A recovery drops all values that were measured
   /// before it.
   /// @cost Nothing for the session, except that one run after each call fetches these values. @threads Any.
-  [[nodiscard]] std::vector<history_value> watched() const { return core_->requests().facts().watched->read(); }
+  [[nodiscard]] std::vector<history_value> watched() const { return core().requests().facts().watched->read(); }
   /// Returns the hook of type `Hook`. If the session has several hooks of this type, returns the first of them in the order of calls. May
   /// be called after `close`.
   template<class Hook>
   [[nodiscard]] Hook& hook() {
-    return core_->hooks().template get<Hook>();
+    return core().hooks().template get<Hook>();
   }
   /// Returns the prefix of the checkpoint that was restored in the last recovery, or at the start if there was no recovery. Empty if no
   /// checkpoint was restored at that time.
-  [[nodiscard]] const std::optional<std::string>& restored_from() const noexcept { return core_->requests().facts().restored_from; }
+  [[nodiscard]] const std::optional<std::string>& restored_from() const { return core().requests().facts().restored_from; }
 
   /// Returns a copy of the state that a checkpoint would contain now. Call this function between two steps. Use the copy for predictions,
   /// for an evaluation during the training, or to return to this state later. `restore(model, taken)` writes the copy `taken` into a model
@@ -243,13 +274,13 @@ public:
   /// @errors `failed_precondition_error` in these cases: The session is closed. A hook rejected the state. The last run failed, in a hook
   /// or in the step. The last recovery failed. `resource_exhausted_error` if the memory cannot be allocated.
   /// @cost One copy of the variables, into a new block of memory of their size. The destructor of the snapshot frees the memory.
-  [[nodiscard]] stepwell::snapshot snapshot() { return core_->copy_state(std::nullopt); }
+  [[nodiscard]] stepwell::snapshot snapshot() { return core().copy_state(std::nullopt); }
   /// Like `snapshot()`, but copies into a buffer of `pool`. The buffer returns to the pool when the snapshot is destroyed. Blocks until a
   /// buffer is free. Deadlocks if the caller itself holds every buffer.
   /// @cost One copy of the variables, into memory of the pool.
   [[nodiscard]] stepwell::snapshot snapshot(snapshot_pool pool) {
-    core_->check_copy();
-    return core_->copy_state(pool.acquire());
+    core().check_copy();
+    return core().copy_state(pool.acquire());
   }
 
   /// Makes a checkpoint now, regardless of periods: all hooks that save are requested to save. If the state of this step is saved already,
@@ -258,8 +289,8 @@ public:
   ///   failed after it had begun, or if no hook saves. `deadline_exceeded_error` if the process is about to end and the checkpoint would not
   ///   be durable in time. Failures of the save.
   std::int64_t checkpoint_now() {
-    detail::drive(*core_, core_->protocol().save_now());
-    return core_->step_saved_on_request();
+    detail::drive(core(), core().protocol().save_now());
+    return core().step_saved_on_request();
   }
 
   /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O, at most for `stop_grace_period_secs`. Does
@@ -269,23 +300,27 @@ public:
   ///   `failed_precondition_error` in a child process made by `fork`, in which nothing is closed, even if the session is closed already.
   /// @see D-15
   void close() {
-    core_->check_process();
-    detail::drive(*core_, core_->protocol().close());
+    core().check_process();
+    detail::drive(core(), core().protocol().close());
   }
 
-  [[nodiscard]] bool is_closed() const noexcept { return core_->is_closed(); }
+  [[nodiscard]] bool is_closed() const { return core().is_closed(); }
 
   /// Closes the session after the error `failure`. Calls `on_error` of the hooks, unless it was already called for this error. Does not
   /// call `end`, and makes no last checkpoint. Waits for pending I/O, at most for `stop_grace_period_secs`. Failures are
   /// logged. Used by `with` and similar functions.
-  void abandon(std::exception_ptr failure) noexcept { core_->abandon(std::move(failure)); }
+  void abandon(std::exception_ptr failure) noexcept {
+    if (!gate_->is_moved_from()) { core().abandon(std::move(failure)); }
+  }
   /// Returns true if `failure` is the last failure of the session, and a hook or the session's own work threw this exception object.
   /// Returns false if the model's `step`, the source or other code threw it.
   /// @see D-18
-  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return core_->came_from_hook(failure); }
+  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept {
+    return !gate_->is_moved_from() && core().came_from_hook(failure);
+  }
 
 protected:
-  void throw_failure_of_threads() const { core_->check_threads(); }
+  void throw_failure_of_threads() const { core().check_threads(); }
 
 private:
   friend class step_context<monitored_session>;
@@ -293,11 +328,21 @@ private:
   template<class... Args>
   auto run_within_step(Args&&... args) {
     using run_type = detail::stored_run<all_hooks, core_type, Args&&...>;
-    core_->throw_if_closed();
-    return run_type::result_of(detail::run_within_step<run_type>(*core_, std::forward_as_tuple(std::forward<Args>(args)...)));
+    core().throw_if_closed();
+    return run_type::result_of(detail::run_within_step<run_type>(core(), std::forward_as_tuple(std::forward<Args>(args)...)));
   }
 
-  std::unique_ptr<core_type> core_;
+  struct delete_core {
+    void operator()(detail::session_gate* gate) const noexcept {
+      if (!gate->is_moved_from()) { delete static_cast<core_type*>(gate); }
+    }
+  };
+  using gate_type = std::unique_ptr<detail::session_gate, delete_core>;
+
+  /// @errors `failed_precondition_error` if this session was moved from.
+  [[nodiscard]] core_type& core() const { return detail::core_of<core_type>(*gate_); }
+
+  gate_type gate_;
   int exceptions_at_birth_ = std::uncaught_exceptions();
 };
 

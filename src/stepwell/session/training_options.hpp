@@ -223,6 +223,9 @@ struct session_setup {
   /// True if the batches continue those of an earlier run of the program. False for an evaluation: the batches then begin anew, so a source
   /// that cannot seek causes no warning.
   bool resumes = true;
+  /// False for an evaluation: its steps change nothing that a recovery has to restore. A recovery then repeats the batch that failed. It
+  /// leaves the raw session, the state of hooks and the sources as they are.
+  bool changes_state = true;
 };
 
 namespace detail {
@@ -251,7 +254,13 @@ void resolve_directories(training_options& options);
 [[nodiscard]] inline bool keeps_initial_state(const training_options& options) noexcept {
   return options.keep_initial_state && options.retry.max_attempts > 0;
 }
-[[nodiscard]] inline bool keeps_initial_state(const session_setup& setup) noexcept { return detail::keeps_initial_state(setup.options); }
+/// Returns what a session does with the initial state of a raw session that the caller gives.
+[[nodiscard]] inline initial_state initial_state_for(const training_options& options) noexcept {
+  return detail::keeps_initial_state(options) ? initial_state::copied : initial_state::not_copied;
+}
+[[nodiscard]] inline initial_state initial_state_for(const session_setup& setup) noexcept {
+  return setup.changes_state ? detail::initial_state_for(setup.options) : initial_state::unchanged;
+}
 
 }  // namespace detail
 }  // namespace stepwell

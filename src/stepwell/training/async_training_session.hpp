@@ -52,5 +52,11 @@ template<class Model, class... Given>
                                                                   std::move(given)...);
   }
 }
+/// Like the overload above, with the default options.
+template<class Model, class First, class... Given>
+  requires(!std::is_convertible_v<First, training_options>)
+[[nodiscard]] auto monitored_training_session(const deferred_start& start, Model&& model, First first, Given... given) {
+  return monitored_training_session(start, std::forward<Model>(model), training_options{}, std::move(first), std::move(given)...);
+}
 
 }  // namespace stepwell

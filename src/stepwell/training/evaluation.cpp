@@ -15,7 +15,7 @@ checkpoint_reader open_checkpoint(const std::string& prefix, const evaluation_op
 }
 
 session_setup setup_of(const evaluation_options& options) {
-  return {.options = {.stop_token = options.stop_token, .clock = options.clock}, .resumes = false};
+  return {.options = {.stop_token = options.stop_token, .clock = options.clock}, .resumes = false, .changes_state = false};
 }
 
 checkpoints_iterator_options following_of(const repeated_evaluation_options& options) {

@@ -172,7 +172,8 @@ generator<const evaluation<typename FinalOps::values_type>&> evaluate_each(Model
 /// evaluation ends after `num_evals` steps or at the end of the data. For a model that needs no data, pass `no_source{}`; then `num_evals`
 /// or a hook must end the evaluation. `model` is any trainable model; its `step` should evaluate, not train. Nothing is saved: a hook of
 /// the phase `persist`, such as `checkpoint_saver_hook`, does not compile, and a save that any other hook requests is rejected with a
-/// warning. Only the model is restored: hooks keep their state, and the source keeps its position.
+/// warning. Only the model is restored: hooks keep their state, and the source keeps its position. After a transient failure of a step, the
+/// batch that failed is evaluated again, with any kind of source; nothing is restored, because an evaluation changes no variables.
 /// @errors   Failures of the restore. Exceptions of a step or a hook; for these exceptions, `on_error` of the hooks is called as in
 ///           training.
 /// @lifetime All arguments must live until the call returns.

@@ -279,12 +279,20 @@ constexpr bool can_be_trained() {
 ///           (see `keep_initial_state`) and, if the session saves checkpoints, once for the first checkpoint. The first copy is freed
 ///           before the second one is made.
 /// @see      contract CREATE-7
+// clang-format off
 template<class Model, class... Given>
   requires(!detail::selects_async_start<std::remove_cvref_t<Model>>)
-[[nodiscard]] auto monitored_training_session(Model&& model, training_options options = {}, Given... given) {
+[[nodiscard]] auto monitored_training_session(  // cannot convert {...}? Write training_options{...}: the compiler then names the wrong option
+    Model&& model, training_options options = {}, Given... given) {  // clang-format on
   if constexpr (detail::can_be_trained<Model>()) {
     return detail::make_training_session<monitored_session>(model, options, std::tuple<>(), std::move(given)...);
   }
+}
+/// Like the overload above, with the default options. For a model or a graph.
+template<class Model, class First, class... Given>
+  requires(!detail::selects_async_start<std::remove_cvref_t<Model>> && !std::is_convertible_v<First, training_options>)
+[[nodiscard]] auto monitored_training_session(Model&& model, First first, Given... given) {
+  return monitored_training_session(std::forward<Model>(model), training_options{}, std::move(first), std::move(given)...);
 }
 
 }  // namespace stepwell

@@ -237,3 +237,50 @@ TEST_CASE("an erased training session saves and resumes as itself", "[session][a
   second.session.close();
   CHECK(test::same(rig.model, test::model_after(6)));
 }
+
+TEST_CASE("each function of a session that was moved from throws, and close and abandon leave the moved session alone",
+          "[session][any_session]") {
+  adding_model model;
+  counting_source source;
+  const std::int64_t batch = 1;
+  const auto is_refused = [](auto call) {
+    std::string message;
+    try {
+      call();
+    } catch (const sw::failed_precondition_error& failure) { message = failure.what(); }
+    CHECK(message.find("was moved from; use the session object") != std::string::npos);
+  };
+  const auto check = [&](auto& from) {
+    is_refused([&] { static_cast<void>(from.run(batch)); });
+    is_refused([&] { static_cast<void>(from.steps(source)); });
+    is_refused([&] { static_cast<void>(from.next(source)); });
+    is_refused([&] { static_cast<void>(from.run_all(source)); });
+    is_refused([&] { static_cast<void>(from.should_stop()); });
+    is_refused([&] { from.request_stop(); });
+    is_refused([&] { static_cast<void>(from.stop_reason()); });
+    is_refused([&] { static_cast<void>(from.global_step()); });
+    is_refused([&] { static_cast<void>(from.metrics()); });
+    is_refused([&] { static_cast<void>(from.watched()); });
+    is_refused([&] { static_cast<void>(from.is_closed()); });
+    is_refused([&] { from.close(); });
+    from.abandon(nullptr);
+    CHECK_FALSE(from.came_from_hook(nullptr));
+  };
+  sw::monitored_session first(model);
+  sw::monitored_session second(std::move(first));
+  check(first);  // NOLINT(bugprone-use-after-move)
+  is_refused([&] { static_cast<void>(first.snapshot()); });
+  is_refused([&] { first.checkpoint_now(); });
+  is_refused([&] { static_cast<void>(first.raw_session()); });
+  is_refused([&] { static_cast<void>(first.subject()); });
+  is_refused([&] { static_cast<void>(first.restored_from()); });
+  is_refused([&] { first.run_step_fn([](auto&) {}); });
+  is_refused([&] { sw::with(first, [](auto&) {}); });
+  CHECK(second.run(batch).loss == 1);
+  erased third(std::move(second));
+  erased fourth(std::move(third));
+  check(third);  // NOLINT(bugprone-use-after-move)
+  CHECK(fourth.next(source)->global_step == 2);
+  third = std::move(fourth);
+  CHECK(third.run(batch).loss == 3);
+}

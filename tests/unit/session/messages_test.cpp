@@ -8,15 +8,18 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/data/queue.hpp>
 #include <stepwell/model/model_session.hpp>
+#include <stepwell/protocol/any_hook.hpp>
 #include <stepwell/threads/coordinator.hpp>
 #include <stepwell/threads/queue_runner.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -48,6 +51,23 @@ struct named_source {
   std::uint64_t position() const { return static_cast<std::uint64_t>(present); }
   void seek(std::uint64_t to) { present = static_cast<std::int64_t>(to); }
   static std::string name() { return "digits"; }
+};
+
+/// Fails in one of its calls.
+struct failing_hook {
+  std::int64_t fails_at;
+  std::string point;
+  void fail(const std::string& at) const {
+    if (at == point) { throw std::runtime_error("no more paper"); }
+  }
+  void begin() { fail("begin"); }
+  void before_run(auto& context) {
+    if (context.global_step() + 1 == fails_at) { fail("before_run"); }
+  }
+  void after_run(auto& context, const auto&) {
+    if (context.global_step() == fails_at) { fail("after_run"); }
+  }
+  void end(auto& /*session*/) { fail("end"); }
 };
 
 void do_nothing(const std::stop_token&) {}
@@ -113,4 +133,40 @@ TEST_CASE("a message about two of one name gives the name", "[session][messages]
           sw::test::counting_model counting;
           sw::monitored_session stateful(counting, named_hook{}, other_named_hook{});
         }) == "two hooks save state under the name \"average\"; give them different names");
+}
+
+TEST_CASE("the log names the step and the hook, or the source, that has thrown", "[session][messages]") {
+  using model_type = sw::test::adding_model;
+  using raw = sw::model_session<model_type>;
+  const std::vector<std::int64_t> batches{1, 2, 3};
+  const sw::test::log_capture log;
+  const auto lines = [&](const std::string& text) {
+    const auto all = log.messages();
+    return std::ranges::count_if(all, [&](const auto& message) { return message.text.find(text) != std::string::npos; });
+  };
+  model_type model;
+  const auto train = [&](auto hook) {
+    sw::monitored_session session(model, std::move(hook));
+    session.run_all(batches);
+    session.close();
+  };
+  const std::string name = "failing_hook ";
+  CHECK_THROWS_AS(train(failing_hook{2, "before_run"}), std::runtime_error);
+  CHECK(lines(name + "before_run failed at step 2: no more paper") == 1);
+  CHECK_THROWS_AS(train(failing_hook{3, "after_run"}), std::runtime_error);
+  CHECK(lines(name + "after_run failed at step 3: no more paper") == 1);
+  CHECK_THROWS_AS(train(sw::any_hook<raw>(failing_hook{1, "after_run"})), std::runtime_error);
+  CHECK(lines(name + "after_run failed at step 1: no more paper") == 1);
+  CHECK_THROWS_AS(train(failing_hook{0, "begin"}), std::runtime_error);
+  CHECK(lines(name + "begin failed at step 0: no more paper") == 1);
+  CHECK_THROWS_AS(train(failing_hook{0, "end"}), std::runtime_error);
+  CHECK(lines(name + "end failed at step 3: no more paper") == 1);
+  model.before = [](std::int64_t batch) {
+    if (batch == 2) { throw std::runtime_error("a fuse blew"); }
+  };
+  CHECK_THROWS_AS(train(failing_hook{0, ""}), std::runtime_error);
+  CHECK(lines("the step failed at step 2: a fuse blew") == 1);
+  model.before = nullptr;
+  train(failing_hook{0, ""});
+  CHECK(log.count(sw::log_level::error) == 6);
 }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace sw = stepwell;
@@ -92,4 +93,57 @@ TEST_CASE("singular and type-erased sessions have run_all", "[session][run_all]"
   const auto loop = erased.run_all(batches);
   CHECK(loop.steps == 2);
   CHECK(loop.last->value.loss == 10);
+}
+
+TEST_CASE("next does one step from a source, and returns nothing at the end of the data or after a stop", "[session][next]") {
+  adding_model model;
+  sw::monitored_session session(model, sw::stop_at_step(4));
+  auto some = sw::data::source(std::vector<std::int64_t>{1, 2, 3});
+  std::vector<std::int64_t> steps;
+  while (const auto step = session.next(some)) { steps.push_back(step->global_step); }
+  CHECK(steps == std::vector<std::int64_t>{1, 2, 3});
+  CHECK(session.stop_reason().cause == sw::stop_cause::end_of_data);
+  auto others = sw::data::source(std::vector<std::int64_t>{10, 20});
+  CHECK(session.next(others)->value.loss == 16);
+  CHECK_FALSE(session.next(others));
+  CHECK(session.stop_reason().cause == sw::stop_cause::last_step);
+  session.close();
+  CHECK_FALSE(session.next(others));
+  counting_model counting;
+  sw::monitored_session without(counting, sw::stop_at_step(2));
+  CHECK(without.next()->value == 1);
+  CHECK(without.next()->value == 2);
+  CHECK_FALSE(without.next());
+}
+
+TEST_CASE("next saves and restores the position of its source, repeats a batch after a failure, and uses the source in the call only",
+          "[session][next][recovery]") {
+  recovery_rig rig;
+  {
+    auto session = rig.start_saving_every(2);
+    counting_source source;
+    std::vector<std::int64_t> seen;
+    rig.model.before = failing_batches{{4}, &seen};
+    std::vector<std::int64_t> steps;
+    for (int i = 0; i < 6; ++i) { steps.push_back(session.next(source)->global_step); }
+    CHECK(steps == std::vector<std::int64_t>{1, 2, 3, 3, 4, 5});
+    CHECK(seen == std::vector<std::int64_t>{1, 2, 3, 4, 3, 4, 5});  // the newest checkpoint is that of step 2
+    source.seek(100);                                               // stands for a source that is destroyed before the session
+    session.close();
+  }
+  adding_model resumed;
+  auto saver = rig.saver_hook(2);
+  sw::session_setup setup = rig.setup;
+  setup.find_checkpoint = saver.checkpoint_finder();
+  sw::monitored_session session(setup, resumed, std::move(saver));
+  CHECK(session.global_step() == 5);
+  counting_source source;
+  CHECK(session.next(source)->value.loss == 1 + 2 + 3 + 4 + 5 + 6);
+  for (const auto& step : session.steps(source)) {  // releases the source first
+    if (step.global_step == 7) { break; }
+  }
+  CHECK(session.next(source)->global_step == 8);
+  session.release(source);
+  counting_source other;
+  CHECK(session.next(other)->global_step == 9);
 }

@@ -41,8 +41,10 @@ struct measuring_model {
   float sum = 0;          // restored from the checkpoint
   float total_error = 0;  // computed by the evaluation
   int measured = 0;
+  int failures_at_11 = 0;
 
   result step(const std::int64_t& batch) {
+    if (batch == 11 && failures_at_11-- > 0) { throw sw::unavailable_error("a disk is slow"); }
     if (batch < 0) { throw sw::data_loss_error("a broken picture"); }
     ++measured;
     total_error += static_cast<float>(batch) - sum;
@@ -202,6 +204,37 @@ TEST_CASE("a step that fails ends the evaluation with its error, and on_error of
                   sw::data_loss_error);
   CHECK(hook.errors == 1);
   CHECK(hook.ends == 0);
+}
+
+TEST_CASE("an evaluation repeats the batch of a transient failure, with a range and with any kind of source", "[training][evaluation]") {
+  struct blind_batches {
+    std::vector<std::int64_t> all{10, 11, 12};
+    std::size_t at = 0;
+    std::int64_t* peek() { return at < all.size() ? &all[at] : nullptr; }
+    void advance() { ++at; }
+  };
+  const trained_directory at;
+  const auto check = [&](auto&& batches) {
+    measuring_model model{.failures_at_11 = 2};
+    model.measured = 100;  // the user's own numbers are kept as well
+    const auto found =
+        sw::evaluate_once(model, at.prefix(2), batches, {.clock = at.clock}, sw::final_ops_hook{&measuring_model::total_error});
+    CHECK(found.evals == 3);
+    CHECK(model.measured == 103);
+    CHECK(found.final_ops_values == std::tuple(7.0f + 8.0f + 9.0f));
+  };
+  check(std::vector<std::int64_t>{10, 11, 12});
+  check(some_batches());
+  check(blind_batches{});
+  CHECK(at.log.contains(sw::log_level::warning, "recovery 2 of at most"));
+  std::vector<float> repeated;
+  measuring_model model{.failures_at_11 = 1};
+  for (const auto& found : sw::evaluate_repeatedly(
+           model, at.directory.path(), [] { return blind_batches{}; }, {.evaluation = {.clock = at.clock}, .max_number_of_evaluations = 1},
+           sw::final_ops_hook{&measuring_model::total_error})) {
+    repeated.push_back(std::get<0>(*found.final_ops_values));
+  }
+  CHECK(repeated == std::vector{0.0f + 1.0f + 2.0f});
 }
 
 TEST_CASE("a checkpoint that is missing, or fits no model, is an error before any step", "[training][evaluation]") {

@@ -6,6 +6,7 @@
 
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
+#include <stepwell/hooks/stop_hooks.hpp>
 
 #include <chrono>
 #include <exception>
@@ -24,6 +25,11 @@ struct failing_end {
   void end(auto&) { throw std::runtime_error("no paper in the printer"); }
 };
 
+struct empty_model {
+  int step() { return 0; }
+  sw::variable_list variables() { return {}; }
+};
+
 }  // namespace
 
 TEST_CASE("a fresh run saves at its start, when due, and at its end", "[training]") {
@@ -36,6 +42,28 @@ TEST_CASE("a fresh run saves at its start, when due, and at its end", "[training
   CHECK(last.read("global_step").as<std::int64_t>()[0] == 5);
   CHECK(last.read("sum").as<float>()[0] == 15);
   CHECK(last.read("stepwell/source/default/position").as<std::int64_t>()[0] == 5);
+}
+
+TEST_CASE("the options may be left out before the hooks", "[training]") {
+  counting_model model;
+  auto session = sw::monitored_training_session(model, sw::stop_at_step(3));
+  session.run_all();
+  CHECK(session.global_step() == 3);
+}
+
+TEST_CASE("a model without variables trains and saves nothing: the log says so once, if the session saves", "[training]") {
+  const temporary_directory directory;
+  const log_capture log;
+  empty_model model;
+  for (const bool saves : {false, true}) {
+    sw::training_options given;
+    if (saves) { given = {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1}; }
+    auto session = sw::monitored_training_session(model, given, sw::stop_at_step(3));
+    session.run_all();
+    session.close();
+    CHECK(log.count(sw::log_level::warning) == (saves ? 1 : 0));
+  }
+  CHECK(log.contains(sw::log_level::warning, "the model has no variables"));
 }
 
 TEST_CASE("CREATE-10 without a directory nothing is written and nothing restored", "[training]") {

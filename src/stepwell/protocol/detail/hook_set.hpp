@@ -14,6 +14,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -143,6 +144,10 @@ public:
     tell_each<Choice, Traced>(context, requests, raw, outcome, how, indices);
   }
 
+  /// Returns the first call of a hook that has thrown since the previous call of this function, such as "hook my::hook before_run". Empty if
+  /// none has thrown.
+  [[nodiscard]] std::string_view take_failed_call() noexcept { return std::exchange(failed_call_, {}); }
+
   /// Adds the variables of all stateful hooks.
   /// @errors `invalid_argument_error` if two hooks have the same name.
   void add_state_to(hook_states& all) {
@@ -236,18 +241,34 @@ private:
       const values_of<hook_at<I>, Raw> values(raw, outcome, request.pack(), how);
       static_assert(std::is_void_v<decltype(at<I>().after_run(context, values))>, "stepwell: after_run must return void");
       [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), detail::name_of_call<hook_at<I>, detail::after_run_point>());
-      at<I>().after_run(context, values);
+      noting_failure<I, detail::after_run_point>([&] { at<I>().after_run(context, values); });
     }
   }
 
   template<std::size_t I, bool Traced>
   constexpr detail::request_of<hook_at<I>, Raw> ask_hook(run_context<Raw>& context) {
     [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), detail::name_of_call<hook_at<I>, detail::before_run_point>());
-    if constexpr (std::is_void_v<decltype(at<I>().before_run(context))>) {
-      at<I>().before_run(context);
-      return {};
-    } else {
-      return detail::as_request(at<I>().before_run(context));
+    return noting_failure<I, detail::before_run_point>([&]() -> detail::request_of<hook_at<I>, Raw> {
+      if constexpr (std::is_void_v<decltype(at<I>().before_run(context))>) {
+        at<I>().before_run(context);
+        return {};
+      } else {
+        return detail::as_request(at<I>().before_run(context));
+      }
+    });
+  }
+
+  /// Calls `action`, the call `Point` of hook `I`. If it throws, keeps its name for `take_failed_call`.
+  template<std::size_t I, class Point, class Action>
+  [[gnu::always_inline]] constexpr decltype(auto) noting_failure(Action&& action) {
+    try {
+      return action();
+    } catch (...) {
+      std::string_view call;
+      if constexpr (requires(hook_at<I>& hook) { hook.take_failed_call(); }) { call = at<I>().take_failed_call(); }  // a hook of several
+      if (call.empty()) { call = detail::name_of_call<hook_at<I>, Point>(); }
+      if (failed_call_.empty()) { failed_call_ = call; }
+      throw;
     }
   }
 
@@ -256,9 +277,9 @@ private:
   void call_at(Args&... arguments) {
     if constexpr (Traced && std::is_same_v<Point, detail::end_point>) {
       const detail::traced_part part((arguments.trace(), ...), detail::name_of_call<hook_at<I>, Point>());
-      Point::call(at<I>(), arguments...);
+      noting_failure<I, Point>([&] { Point::call(at<I>(), arguments...); });
     } else {
-      Point::call(at<I>(), arguments...);
+      noting_failure<I, Point>([&] { Point::call(at<I>(), arguments...); });
     }
   }
 
@@ -270,6 +291,7 @@ private:
   }
 
   places_of<std::index_sequence_for<Held...>> held_;
+  std::string_view failed_call_;
 };
 
 }  // namespace stepwell

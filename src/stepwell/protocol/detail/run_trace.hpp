@@ -31,11 +31,14 @@ private:
 };
 
 struct untraced_part {
-  constexpr untraced_part(const std::shared_ptr<trace_recorder>&, std::string_view) noexcept {}
+  constexpr untraced_part(const std::shared_ptr<trace_recorder>&, std::string_view, std::string_view = {}) noexcept {}
 };
 
 template<bool Traced>
 using run_part = std::conditional_t<Traced, traced_part, untraced_part>;
+/// The span of work that may suspend and continue on another thread. Spans that are opened meanwhile are not recorded there.
+template<bool Traced>
+using awaited_part = std::conditional_t<Traced, trace_span, untraced_part>;
 
 /// The text "hook my::hook before_run", composed at compile time.
 template<class Hook, class Point>

@@ -14,6 +14,12 @@
 
 namespace stepwell::detail {
 
+// As in blocking_driver.hpp: the types of hooks may be in an unnamed namespace, and a virtual function (of any_async_session) creates frames.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+
 template<class Async>
 execution_place place_of(Async& self, piece what) {
   switch (what) {
@@ -83,5 +89,9 @@ asio::awaitable<void> async_drive(Async& self, script steps) {
   no_attempt none;
   co_await detail::async_drive(self, std::move(steps), none);
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 }  // namespace stepwell::detail

@@ -27,6 +27,13 @@
 #include <utility>
 
 namespace stepwell::detail {
+
+// As in blocking_driver.hpp: the types of hooks may be in an unnamed namespace, and a virtual function (of any_async_session) creates frames.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+
 namespace asio = boost::asio;
 
 /// Throws `operation_aborted` if cancellation was requested.
@@ -151,5 +158,9 @@ private:
     }
   }
 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 }  // namespace stepwell::detail

@@ -20,6 +20,12 @@
 
 namespace stepwell::detail {
 
+// As in blocking_driver.hpp: the types of hooks may be in an unnamed namespace, and a virtual function (of any_async_session) creates frames.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+
 template<class Async>
 asio::awaitable<nothing> start_awaited(std::shared_ptr<Async> self) {
   const typename Async::operation now(*self);
@@ -258,5 +264,9 @@ asio::awaitable<Result> step_fn_result(std::shared_ptr<Async> self, StepFn& step
   static_cast<void>(co_await std::move(rest));
   if constexpr (!std::is_void_v<Result>) { co_return std::move(*result); }
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 }  // namespace stepwell::detail

@@ -11,6 +11,7 @@
 #include "stepwell/coro/detail/offloaded_call.hpp"
 #include "stepwell/protocol/session_signals.hpp"
 #include "stepwell/session/async_options.hpp"
+#include "stepwell/session/detail/run_step.hpp"
 #include "stepwell/session/detail/script_coroutine.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/detail/source_registrations.hpp"

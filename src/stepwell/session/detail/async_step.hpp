@@ -23,6 +23,12 @@
 
 namespace stepwell::detail {
 
+// As in blocking_driver.hpp: the types of hooks may be in an unnamed namespace, and a virtual function (of any_async_session) creates frames.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+
 template<class Result, class Awaitable>
 asio::awaitable<void> result_into(std::optional<Result>& result, Awaitable theirs) {
   if constexpr (std::is_void_v<typename Awaitable::value_type>) {
@@ -39,7 +45,7 @@ template<class Async, class Outcome, class Order, class... Args>
 asio::awaitable<void> run_raw_awaited(Async& self, std::optional<Outcome>& outcome, const Order& order, Args&&... args) {
   auto& raw = self.core().raw();
   using raw_type = std::remove_cvref_t<decltype(raw)>;
-  auto fed = raw_type::fed(order, std::forward<Args>(args)...);
+  auto fed = raw.fed(order, std::forward<Args>(args)...);
   const auto before = raw.global_step();
   std::optional<typename raw_type::result_type> result;
   auto step = detail::result_into(result, raw.step(fed));
@@ -53,7 +59,7 @@ template<class Async, class Caller, class... Args>
 auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... args)
     -> asio::awaitable<std::optional<extracted<std::remove_cvref_t<decltype(self.core().raw())>, Caller>>> {
   using raw_type = std::remove_cvref_t<decltype(self.core().raw())>;
-  constexpr bool traced = Async::core_type::may_trace() || Caller::has_options;
+  constexpr bool traced = is_traced_run<typename Async::core_type, Caller>;
   auto& core = self.core();
   auto& raw = core.raw();
   auto stage = step_stage::before_run;
@@ -65,22 +71,19 @@ auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... 
     }
     run_context<raw_type> context(raw, core.requests(), attempt);
     trace_of_run<traced> trace(core.requests());
-    trace.before_hooks(caller);
-    std::optional<decltype(core.template prepare<traced>(context, caller))> order;
-    auto before = [&] { order.emplace(core.template prepare<traced>(context, caller)); };
+    std::optional<decltype(detail::begin_run(core, trace, context, caller))> order;
+    auto before = [&] { order.emplace(detail::begin_run(core, trace, context, caller)); };
     co_await self.run_on(self.place_of_steps(), before);
-    trace.before_run(*order);
     stage = step_stage::run;
-    [[maybe_unused]] const auto fed = detail::feed_into(raw, *order);
+    [[maybe_unused]] const auto held = detail::hold_in_run(raw, *order);
     std::optional<typename raw_type::outcome_type> outcome;
-    co_await detail::run_raw_awaited(self, outcome, *order, std::forward<Args>(args)...);
+    {
+      [[maybe_unused]] const awaited_part<traced> part(context.trace(), "run", "session");
+      co_await detail::run_raw_awaited(self, outcome, *order, std::forward<Args>(args)...);
+    }
     stage = step_stage::after_run;
-    context.come_to(outcome->step_after);
-    trace.after_run(*order);
-    auto after = [&] { core.template finish<traced>(context, *order, *outcome, outcome->step_after); };
+    auto after = [&] { taken.emplace(detail::end_run(core, trace, context, *order, *outcome, caller)); };
     co_await self.run_on(self.place_of_steps(), after);
-    trace.after_hooks(*order);
-    taken.emplace(detail::extract_result(caller, std::as_const(raw), *outcome, outcome->step_after));
   } catch (...) { failure = std::current_exception(); }
   if (!failure) { co_return std::move(taken); }
   self.throw_if_abandoned();
@@ -168,29 +171,38 @@ struct no_attempt {
   static constexpr bool is_awaited = false;
 };
 
-/// True if the last argument of an asynchronous run is a completion token, that is, if the step does not take it.
+/// True if the last argument of an asynchronous run is a completion token: the step does not take it, but it takes the others, or the type of
+/// the last one is that of a token. (Otherwise one of the arguments is wrong.)
 template<class Raw, class... Args>
 class ends_with_token {
   using last = std::tuple_element_t<sizeof...(Args), std::tuple<void, Args...>>;
-
   template<std::size_t... I>
   static constexpr bool taken(std::index_sequence<I...>) {
     return Raw::template takes<std::tuple_element_t<I, std::tuple<Args...>>...>;
   }
+  template<std::size_t... I>
+  static constexpr bool others_taken(std::index_sequence<I...>) {
+    return taken(places_for_step<std::tuple_element_t<I, std::tuple<Args...>>...>());
+  }
+  static constexpr bool is_token() { return boost::asio::completion_token_for<last, void(std::exception_ptr, typename Raw::result_type)>; }
   static constexpr bool look() {
     if constexpr (sizeof...(Args) == 0) {
       return false;
     } else if constexpr (is_for_caller<std::remove_cvref_t<last>>) {
       return false;
     } else if constexpr (has_takes<Raw>) {
-      return !taken(places_for_step<Args...>());
+      return !taken(places_for_step<Args...>()) && (is_token() || others_taken(std::make_index_sequence<sizeof...(Args) - 1>()));
     } else {
-      return boost::asio::completion_token_for<last, void(std::exception_ptr, typename Raw::result_type)>;
+      return is_token();
     }
   }
 
 public:
   static constexpr bool value = look();
 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 }  // namespace stepwell::detail

@@ -12,6 +12,7 @@
 #include "stepwell/session/training_session.hpp"
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -36,11 +37,27 @@ template<class Run, class Core>
   return std::move(*run.value);
 }
 
-/// Executes one call of `run`. A recovery repeats the run if the raw session accepts the arguments as lvalues. @see contract REC-2
+/// Returns the session of the object with the gate `gate`. @errors `failed_precondition_error` if the object was moved from.
+template<class Core>
+[[nodiscard]] Core& core_of(session_gate& gate) {
+  if (gate.is_moved_from()) [[unlikely]] { throw_moved_from(); }
+  return static_cast<Core&>(gate);
+}
+/// Returns `should_stop()` of the session. @errors `failed_precondition_error` if the object was moved from.
+template<class Core>
+[[nodiscard, gnu::always_inline]] inline bool should_stop(session_gate& gate) {
+  if (gate.state().is_over()) [[unlikely]] { return detail::core_of<Core>(gate).should_stop(); }
+  return static_cast<Core&>(gate).is_stop_due();
+}
+
+/// Executes one call of `run`. A recovery repeats the run if the raw session accepts the arguments as lvalues. The check whether the session
+/// is closed is also the check whether the object was moved from. @see contract REC-2
 template<class Run, class Core>
-[[gnu::always_inline]] inline auto run_call(Core& core, typename Run::given_type arguments) -> typename Run::value_type {
+[[gnu::always_inline]] inline auto run_call(session_gate& gate, typename Run::given_type arguments) -> typename Run::value_type {
   auto outcome = step_outcome::not_taken;
-  if (!core.is_recovery_due()) [[likely]] {
+  if (gate.is_closed()) [[unlikely]] { detail::core_of<Core>(gate).throw_if_closed(); }
+  auto& core = static_cast<Core&>(gate);
+  if (core.is_clear_to_run() || !core.is_recovery_due()) [[likely]] {
     try {
       auto value = Run::take(core, 1, arguments);
       if (!core.boundary_due()) [[likely]] { return value; }
@@ -85,9 +102,37 @@ template<class Core, class Loop>
   return true;
 }
 
+/// Does the next step over `source`, which stays registered until the end of the data. Between two calls, `source` is not used. Returns an
+/// empty value if the loop is over.
+template<class Step, class Source, class Core>
+std::optional<Step> next_over(Core& core, Source& source) {
+  using registration = source_registration<Core, Source>;
+  auto& holder =
+      core.sources().template holder_of<registration>(source, [&] { return std::make_unique<registration>(core, core.sources(), source); });
+  loop_attempt<Step, Core, registration&> loop(core, holder);
+  const source_in_use<registration> now(holder);
+  if (holder.is_attached()) {
+    if (!detail::take_next(core, loop)) { return std::nullopt; }
+  } else {
+    detail::drive(core, core.protocol().step(loop));
+    if (loop.outcome != step_outcome::done) { return std::nullopt; }
+  }
+  return std::move(loop.step);
+}
+/// Does the next step of a model that needs no data.
+template<class Step, class Core>
+std::optional<Step> next_over(Core& core) {
+  no_data nothing;
+  loop_attempt<Step, Core, loop_source<Core, no_data>> loop(core, core, nothing);
+  loop.attach();
+  if (!detail::take_next(core, loop)) { return std::nullopt; }
+  return std::move(loop.step);
+}
+
 /// Does all steps of a loop over a source. Returns the last one without a copy.
 template<class Step, class Result, class Source, class Core>
 loop_result<Result> run_over(Core& core, Source& source) {
+  core.sources().release(source);  // it may be that of earlier calls of `next`
   loop_attempt<Step, Core, loop_source<Core, Source>> loop(core, core, source);
   loop.attach();
   loop_result<Result> all;
@@ -101,6 +146,7 @@ loop_result<Result> run_over(Core& core, Source& source) {
 /// Returns the steps of a loop over a source, as a range.
 template<class Step, class Source, class Core>
 generator<const Step&> steps_over(Core& core, Source source) {
+  core.sources().release(source);
   loop_attempt<Step, Core, loop_source<Core, std::remove_reference_t<Source>>> loop(core, core, source);
   loop.attach();
   while (detail::take_next(core, loop)) { co_yield *loop.step; }

@@ -8,21 +8,100 @@
 #include "stepwell/data/source.hpp"
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/raw_session.hpp"
+#include "stepwell/protocol/run_request.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/detail/session_protocol.hpp"
 #include "stepwell/session/detail/source_cursor.hpp"
+#include "stepwell/session/detail/source_registrations.hpp"
 #include "stepwell/session/training_session.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <ranges>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace stepwell::detail {
+
+// ---- The arguments of runs and loops. They are checked first: after a wrong one, nothing else is compiled, and the compiler prints one short
+// message, which names both types.
+
+/// True if `run` of `Raw` accepts these arguments of a step, as lvalues or as they are.
+template<class Raw, class... Args>
+consteval bool takes_arguments() {
+  if constexpr (has_takes<Raw>) {
+    return Raw::template takes<std::remove_reference_t<Args>&...> || Raw::template takes<Args...>;
+  } else {
+    return true;
+  }
+}
+/// True if `Arg` is a source or a range of batches that a step of `Raw` accepts.
+template<class Raw, class Arg>
+consteval bool is_source_for() {
+  if constexpr (data::batch_source<Arg>) {
+    return takes_arguments<Raw, decltype(*std::declval<std::remove_reference_t<Arg>&>().peek())>();
+  } else if constexpr (std::ranges::input_range<Arg>) {
+    return takes_arguments<Raw, std::ranges::range_reference_t<Arg>>();
+  } else {
+    return false;
+  }
+}
+
+/// Does not compile if `Takes` is false. `Model` has the step, `Args` are the arguments that it does not take.
+template<bool Takes, bool IsSource, class Model, class... Args>
+consteval bool check_step_arguments() {
+  static_assert(Takes || !IsSource,
+                "stepwell: run takes one batch, not a source of batches: write session.next(source) for one step, or "
+                "session.run_all(source) or a loop over session.steps(source) for all; an asynchronous session has async_next(source)");
+  static_assert(
+      Takes || IsSource,
+      "stepwell: the model has no step that takes these arguments; the compiler names both, as Model and Args, near this message");
+  return Takes;
+}
+/// Does not compile if `CanRead` is false. `Model` is trained, `Result` is the result of its step.
+template<bool CanRead, class Fetches, class Result, class Model>
+consteval bool check_fetches() {
+  static_assert(
+      CanRead,
+      "stepwell: this session cannot read a value that this call fetches; a model session reads members of the step's result and of the "
+      "model, and callables that take one of them or both");
+  return CanRead;
+}
+
+template<class Raw, class Arg>
+consteval bool can_fetch() {
+  if constexpr (fetches<Arg>) {
+    return check_fetches<can_read_all<Raw, Arg>, Arg, typename Raw::result_type, subject_of<Raw>>();
+  } else {
+    return true;
+  }
+}
+template<class Raw, class... Args, std::size_t... I>
+consteval bool can_step_with(std::index_sequence<I...>) {
+  using all = std::tuple<Args...>;
+  return check_step_arguments<takes_arguments<Raw, std::tuple_element_t<I, all>...>(),
+                              (is_source_for<Raw, std::tuple_element_t<I, all>>() || ...), subject_of<Raw>,
+                              std::tuple_element_t<I, all>...>();
+}
+/// Returns true if `Args` are arguments of a run of `Raw`. Otherwise does not compile.
+template<class Raw, class... Args>
+consteval bool can_run() {
+  return (can_fetch<Raw, std::remove_cvref_t<Args>>() && ...) && can_step_with<Raw, Args...>(places_for_step<Args...>());
+}
+/// Returns true if the batches of `Source` are arguments of a step of `Raw`. Otherwise does not compile.
+template<class Raw, class Source>
+consteval bool can_step_over() {
+  using batch = decltype(*std::declval<std::remove_reference_t<Source>&>().peek());
+  if constexpr (std::is_same_v<std::remove_cvref_t<Source>, no_data>) {
+    return check_step_arguments<takes_arguments<Raw>(), false, subject_of<Raw>>();
+  } else {
+    return check_step_arguments<takes_arguments<Raw, batch>(), false, subject_of<Raw>, batch>();
+  }
+}
 
 /// Returns the result of `raw.enter(order)`, which has to be held while the raw session runs and its values are read. Returns 0 if there is
 /// no `enter`.
@@ -57,6 +136,19 @@ auto feed_into(Raw& raw, const Order& order) {
     return 0;
   }
 }
+/// The objects that are held while the raw session runs, and until the hooks and the caller have read the values, which may be references.
+/// `fed` is destroyed first.
+template<class Entered, class Fed>
+struct held_in_run {
+  Entered entered;
+  Fed fed;
+};
+template<class Raw, class Order>
+[[nodiscard, gnu::always_inline]] inline auto hold_in_run(Raw& raw, const Order& order) {
+  return held_in_run<decltype(detail::enter(raw, order)), decltype(detail::feed_into(raw, order))>{
+      detail::enter(raw, order), detail::feed_into(raw, order)};  // braces: evaluated in order
+}
+
 /// What remains of the outcome of a run: the result, and the global step after the run. (With the step before the run, the compiler would
 /// copy both steps with one wide load, which has to wait for the two narrow stores before it.)
 template<class Result>
@@ -99,6 +191,32 @@ template<class Raw, class Caller, class Extracted>
   }
 }
 
+// Blocking and awaited runs are these parts: `begin_run`, `hold_in_run`, the run of the raw session, and `end_run`.
+
+/// True if a run of `Core` for `Caller` contains code for tracing.
+template<class Core, class Caller>
+inline constexpr bool is_traced_run = Core::may_trace() || Caller::has_options;
+
+/// Calls `before_run` of the hooks. Returns the request for the raw session.
+template<class Core, class Trace, class Context, class Caller>
+[[gnu::always_inline]] inline auto begin_run(Core& core, Trace& trace, Context& context, const Caller& caller) {
+  trace.before_hooks(caller);
+  const auto order = core.template prepare<is_traced_run<Core, Caller>>(context, caller);
+  trace.before_run(order);
+  return order;
+}
+/// Calls `after_run` of the hooks. Returns the result of `extract_result`. @pre The object of `hold_in_run` is alive.
+template<class Core, class Trace, class Context, class Order, class Outcome, class Caller>
+[[gnu::always_inline]] inline auto end_run(Core& core, Trace& trace, Context& context, const Order& order, Outcome& outcome,
+                                           const Caller& caller) {
+  const auto step_after = outcome.step_after;  // read once: hooks that read the result through a pointer to a member keep it in memory
+  context.come_to(step_after);
+  trace.after_run(order);
+  core.template finish<is_traced_run<Core, Caller>>(context, order, outcome, step_after);
+  trace.after_hooks(order);
+  return detail::extract_result(caller, std::as_const(core.raw()), outcome, step_after);
+}
+
 /// Executes one run: `before_run` of the hooks, the raw session, `after_run` of the hooks. The caller processes the boundary, after it has
 /// advanced the source.
 /// @errors Exceptions of hooks and of the raw session. The hooks have been notified of them.
@@ -107,26 +225,18 @@ template<class Core, class Caller, class... Args>
   auto& raw = core.raw();
   auto stage = step_stage::before_run;
   try {
-    constexpr bool traced = Core::may_trace() || Caller::has_options;
+    constexpr bool traced = is_traced_run<Core, Caller>;
     run_context<std::remove_cvref_t<decltype(raw)>> context(raw, core.requests(), attempt);
     trace_of_run<traced> trace(core.requests());
-    trace.before_hooks(caller);
-    const auto order = core.template prepare<traced>(context, caller);
-    trace.before_run(order);
+    const auto order = detail::begin_run(core, trace, context, caller);
     stage = step_stage::run;
-    [[maybe_unused]] const auto scope = detail::enter(raw, order);  // held until hooks have read the values, which are references
-    [[maybe_unused]] const auto fed = detail::feed_into(raw, order);
+    [[maybe_unused]] const auto held = detail::hold_in_run(raw, order);
     auto outcome = [&] {
       [[maybe_unused]] const run_part<traced> part(context.trace(), "run");
       return raw.run(order, std::forward<Args>(args)...);
     }();
     stage = step_stage::after_run;
-    const auto step_after = outcome.step_after;  // read once: hooks that read the result through a pointer to a member keep it in memory
-    context.come_to(step_after);
-    trace.after_run(order);
-    core.template finish<traced>(context, order, outcome, step_after);
-    trace.after_hooks(order);
-    return detail::extract_result(caller, raw, outcome, step_after);  // while `scope` and `fed` are alive
+    return detail::end_run(core, trace, context, order, outcome, caller);
   } catch (...) {
     core.on_failure(stage, std::current_exception(), attempt);
     throw;
@@ -232,6 +342,41 @@ private:
   Core& core_;
   Source& source_;
   std::optional<source_cursor<Source>> cursor_;
+};
+
+/// The registration of a source of type `Source`. It takes effect with the first step over the source.
+/// @lifetime `core`, `all` and `source` must outlive it.
+template<class Core, class Source>
+class source_registration final : public source_registration_base, public loop_source<Core, Source> {
+public:
+  source_registration(Core& core, source_registrations& all, Source& source) : loop_source<Core, Source>(core, source), all_(all) {
+    all_.add(this);
+  }
+  source_registration(const source_registration&) = delete;
+  source_registration& operator=(const source_registration&) = delete;
+  ~source_registration() override { all_.remove(this); }
+
+  void release() noexcept override { this->detach(); }
+
+private:
+  source_registrations& all_;
+};
+
+/// A guard for a source that the caller lends to one call: outside of its lifetime, saves take the position that the source had at its end.
+template<class Holder>
+class source_in_use {
+public:
+  explicit source_in_use(Holder& holder) noexcept : holder_(holder) {
+    if (holder_.is_attached()) { holder_.cursor().follow_source(); }
+  }
+  source_in_use(const source_in_use&) = delete;
+  source_in_use& operator=(const source_in_use&) = delete;
+  ~source_in_use() {
+    if (holder_.is_attached()) { holder_.cursor().keep_position(); }
+  }
+
+private:
+  Holder& holder_;
 };
 
 /// True if a step of `Raw` with these arguments is awaited.

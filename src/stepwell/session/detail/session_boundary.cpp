@@ -99,6 +99,7 @@ bool session_engine::save_with(boundary_work& work, const boundary_state& state,
 /// Returns the current state, with all that a save of this boundary needs.
 boundary_state session_engine::compose_for_save(bool process_ends) {
   auto state = compose();
+  warn_of_no_variables(state.variables);
   state.is_last = process_ends;
   state.precedes_body = state_.phase() == detail::session_phase::at_boundary && !process_ends && !state.has_stop;
   const bool keeps_copy = setup_.restores_what_it_saves && detail::keeps_initial_state(options());
@@ -106,6 +107,18 @@ boundary_state session_engine::compose_for_save(bool process_ends) {
   state.wait_for_records = requests_.works().start_flush();
   if (state_.phase() == detail::session_phase::at_boundary && !process_ends) { state.fence = prepared_fence(); }
   return state;
+}
+
+/// Warns once if a save contains nothing that the model learns.
+void session_engine::warn_of_no_variables(const variable_list& saved) {
+  if (std::exchange(has_seen_variables_, true)) { return; }
+  const auto is_of_model = [](const variable_ref& one) {
+    return one.name() != global_step_name && !one.name().starts_with(reserved_prefix);
+  };
+  if (std::ranges::any_of(saved, is_of_model)) { return; }
+  log_warning(
+      "the model has no variables: checkpoints contain the number of steps, but nothing that the model learns; return its members in "
+      "variables()");
 }
 
 /// The library's own variables are early: hooks and sources change them at any time in a step.

@@ -131,7 +131,7 @@ void session_engine::call(piece what, detail::step_attempt* attempt) {
   const log_scope named(options().name);
   switch (what) {
     case piece::find_checkpoint: return find_checkpoint();
-    case piece::begin_hooks: return begin_hooks();
+    case piece::begin_hooks: return begin_hooks_or_log();
     case piece::make_raw: return make_raw();
     case piece::notify_created: return notify_created();
     case piece::finish_creation: return finish_creation();
@@ -165,6 +165,13 @@ void session_engine::check_threads() const {
 
 void session_engine::throw_if_closed() const {
   if (is_closed() || requests_.signals()->stopped_by_hook()) { throw_after_end(is_closed()); }
+}
+
+bool session_engine::is_recovery_due() {
+  if (!is_closed() && is_clear_to_run()) { return false; }
+  end_body();
+  throw_if_closed();
+  return must_recover();
 }
 
 bool session_engine::is_recovery_due_for_step_fn() {
@@ -214,6 +221,7 @@ void session_engine::on_failure(step_stage stage, std::exception_ptr failure, in
   if (stage == step_stage::boundary && !recovery_.is_overcome(failure)) { end_body(); }
   requests_.works().drop_held();
   set_failure(stage, failure);
+  log_failed(stage, failure);
   if (options().group && !is_end_of_data()) {
     options().group->abandon(failure ? detail::text_of(failure) : "the session was destroyed by an exception");
   }
@@ -225,6 +233,34 @@ void session_engine::on_failure(step_stage stage, std::exception_ptr failure, in
   requests_.end_trace();
   requests_.signals()->note_failure(reason_of(failure, failure_kind_, is_of_data()));
   if (has_raw()) { notify_failure(failure, attempt); }  // otherwise no session was created
+}
+
+void session_engine::begin_hooks_or_log() {
+  try {
+    begin_hooks();
+  } catch (...) {
+    log_failed(step_stage::creation, std::current_exception());
+    throw;
+  }
+}
+
+/// Logs what has thrown `failure`, if it was a hook, the source or the step: the caller sees the exception, but not where it came from. The
+/// end of the data is no failure. A failure that a recovery overcomes is no error.
+void session_engine::log_failed(step_stage stage, const std::exception_ptr& failure) noexcept {
+  auto what = take_failed_call();
+  const auto kind = detail::kind_of(failure);
+  if (what.empty()) {
+    const bool is_of_source = stage == step_stage::source;
+    if (!is_of_source && stage != step_stage::run) { return; }
+    if (kind == errc::out_of_range || kind == errc::stop_iteration) { return; }
+    what = is_of_source ? "the source" : "the step";
+  }
+  const auto level = detail::is_transient(kind) && recovery_.is_on() ? log_level::info : log_level::error;
+  detail::log_failure("while logging a failure", [&] {
+    const bool is_before = stage == step_stage::source || stage == step_stage::before_run || stage == step_stage::run;
+    const auto place = has_raw() ? fmt::format("at step {}", raw_step() + (is_before ? 1 : 0)) : "at the start";
+    log(level, fmt::format("{} failed {}: {}", what, place, detail::text_of(failure)));
+  });
 }
 
 void session_engine::set_failure(step_stage stage, std::exception_ptr failure) noexcept {
@@ -424,7 +460,7 @@ void session_engine::make_raw() {
   joins_others_ = creation.is_joining();
   if (is_group_worker()) { receive_state(creation); }
   starts_at_.store(creation.starts_at().value_or(raw_step()), std::memory_order_relaxed);
-  if (!joins_others_) { positions_.go_back(starts_at()); }
+  if (!joins_others_ && !creation.leaves_state()) { positions_.go_back(starts_at()); }
   if (options().group) {
     last_step_done_.store(starts_at(), std::memory_order_relaxed);  // for `running_step`
     if (!is_group_worker()) { send_state(); }

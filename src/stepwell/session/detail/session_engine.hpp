@@ -17,6 +17,7 @@
 #include "stepwell/protocol/session_signals.hpp"
 #include "stepwell/session/detail/recovery.hpp"
 #include "stepwell/session/detail/session_protocol.hpp"
+#include "stepwell/session/detail/source_registrations.hpp"
 #include "stepwell/session/training_options.hpp"
 #include "stepwell/threads/coordinator.hpp"
 #include "stepwell/threads/queue_runner.hpp"
@@ -29,6 +30,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,10 +46,11 @@ public:
   [[nodiscard]] boundary_requests& requests() noexcept { return requests_; }
   [[nodiscard]] const boundary_requests& requests() const noexcept { return requests_; }
   [[nodiscard]] detail::source_positions& positions() noexcept { return positions_; }
+  /// Returns the registrations of sources that the caller passes to each call separately.
+  [[nodiscard]] detail::source_registrations& sources() noexcept { return sources_; }
   [[nodiscard]] const training_options& options() const noexcept { return setup_.options; }
   [[nodiscard]] coordinator& threads() noexcept { return threads_; }
   [[nodiscard]] detail::session_protocol& protocol() noexcept { return protocol_; }
-  [[nodiscard]] const detail::session_state& state() const noexcept { return state_; }
 
   /// Executes one unit of work of the protocol. `attempt` is for `attach_source` and `step`.
   /// @errors Those of the work.
@@ -55,9 +58,10 @@ public:
 
   // ---- questions
 
-  [[nodiscard]] bool is_closed() const noexcept { return state_.is_closed(); }
-  [[nodiscard]] bool should_stop() const noexcept final {
-    return state_.is_over() || requests_.signals()->stop_requested() || (threads_.should_stop() && stopped_by_threads());
+  [[nodiscard]] bool should_stop() const noexcept final { return state_.is_over() || is_stop_due(); }
+  /// Returns true if a stop was requested, or a thread of the session has stopped for good.
+  [[nodiscard]] bool is_stop_due() const noexcept {
+    return requests_.signals()->stop_requested() || (threads_.should_stop() && stopped_by_threads());
   }
   void end_body() noexcept final { requests_.works().end_body(); }
   /// Returns true if the next step may begin at once: the loop is not over, no recovery is due, no work holds a state, and no thread of the
@@ -75,12 +79,9 @@ public:
   [[nodiscard]] bool can_recover() final;
   /// Returns true if the session has to be created anew before the next run. @see contract WRAP-4
   /// @errors `failed_precondition_error` after the end. @see contract RUN-1
-  [[nodiscard, gnu::always_inline]] bool is_recovery_due() final {
-    if (!is_closed() && requests_.signals()->clear_to_run()) [[likely]] { return false; }
-    end_body();
-    throw_if_closed();
-    return must_recover();
-  }
+  [[nodiscard]] bool is_recovery_due() final;
+  /// Returns true if a run may begin at once, unless the session is closed.
+  [[nodiscard, gnu::always_inline]] bool is_clear_to_run() const noexcept { return requests_.signals()->clear_to_run(); }
   [[nodiscard]] bool is_recovery_due_for_step_fn() final;
   [[nodiscard]] const std::exception_ptr& failure() const noexcept final { return failure_; }
   [[nodiscard]] bool take_skip() noexcept final { return std::exchange(skip_batch_, false); }
@@ -155,7 +156,6 @@ protected:
   session_setup setup_;
   boundary_requests requests_;
   coordinator threads_;
-  detail::session_state state_;
   std::exception_ptr failure_;
   bool is_before_step_ = false;                    // `before_run` of the hooks is called
   std::optional<errc> failure_kind_;               // that of `failure_`
@@ -192,6 +192,8 @@ private:
 
   // Functions of the hooks.
   [[nodiscard]] virtual variable_list hook_variables() = 0;
+  /// Returns the call of a hook that has thrown, see `hook_set`.
+  [[nodiscard]] virtual std::string_view take_failed_call() noexcept = 0;
   virtual void begin_hooks() = 0;
   virtual void notify_created() = 0;
   virtual void notify_failure(const std::exception_ptr& failure, int attempt) noexcept = 0;
@@ -210,6 +212,7 @@ private:
   // Pieces of work.
   void find_checkpoint();
   void make_raw();
+  void begin_hooks_or_log();
   void finish_creation();
   void handle_creation_failure();
   void leave_failed();
@@ -235,6 +238,7 @@ private:
   void save_state(std::vector<boundary_work*> saves, bool process_ends, const deadline& until);
   bool save_with(boundary_work& work, const boundary_state& state, deadline until);
   [[nodiscard]] boundary_state compose_for_save(bool process_ends);
+  void warn_of_no_variables(const variable_list& saved);
   void check_names();
   [[nodiscard]] boundary_state compose();
   void adopt_stop_of_threads();
@@ -249,6 +253,7 @@ private:
   [[nodiscard]] deadline grace() const { return requests_.limits().within_process(requests_.limits().after_stop()); }
   [[nodiscard]] run_ending ending(const std::exception_ptr& failure) const;
   [[nodiscard]] stop_reason stop_of_threads() const;
+  void log_failed(step_stage stage, const std::exception_ptr& failure) noexcept;
   void set_failure(step_stage stage, std::exception_ptr failure) noexcept;
   [[nodiscard, gnu::cold]] bool stopped_by_threads() const noexcept;
   [[nodiscard]] bool failed_by_thread() noexcept;
@@ -258,6 +263,7 @@ private:
   detail::session_protocol protocol_;
   recovery recovery_;
   detail::source_positions positions_;
+  detail::source_registrations sources_;  // destroyed before `positions_`
   std::shared_ptr<recovery_copy> copy_ = std::make_shared<recovery_copy>();
   detail::initial_values initial_;
   detail::checkpoint_search search_;
@@ -266,7 +272,8 @@ private:
   clock::time_point next_attempt_ = {};
   step_stage failed_stage_ = step_stage::run;
   bool skip_batch_ = false;
-  bool joins_others_ = false;  // another session makes the state ready; a recovery does not rewind the sources of this session
+  bool has_seen_variables_ = false;  // those of the first save
+  bool joins_others_ = false;        // another session makes the state ready; a recovery does not rewind the sources of this session
   std::atomic<std::int64_t> starts_at_ = 0;
   std::atomic<std::int64_t> creations_ = 0;
   std::atomic<std::int64_t> rollbacks_ = 0;

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace stepwell {
@@ -93,6 +94,7 @@ private:
   }
 
   [[nodiscard]] variable_list hook_variables() override { return hooks_.state(); }
+  [[nodiscard]] std::string_view take_failed_call() noexcept override { return hooks_.take_failed_call(); }
   void begin_hooks() override { hooks_.template call<detail::begin_point>(); }
   void notify_created() override {
     session_handle<Raw> handle(*raw_, requests_);

@@ -2,6 +2,7 @@
 #include "stepwell/session/detail/session_protocol.hpp"
 
 #include "stepwell/base/error.hpp"
+#include "stepwell/session/training_session.hpp"
 
 #include <array>
 #include <cassert>
@@ -62,6 +63,16 @@ void session_state::to(session_phase next) noexcept {
   phase_.store(next, std::memory_order_release);
   if (next == ready) { was_ready_.store(true, std::memory_order_relaxed); }
 }
+
+session_gate& moved_from_gate() {
+  struct gate_of_nothing final : session_gate {
+    gate_of_nothing() : session_gate(moved_from()) {}
+  };
+  static gate_of_nothing gate;
+  return gate;
+}
+
+void throw_moved_from() { throw failed_precondition_error("this session was moved from; use the session object to which it was moved"); }
 
 namespace {
 

@@ -135,12 +135,33 @@ private:
   bool repeats_;
 };
 
-/// The queries that the protocol makes between two pieces of work. None of them blocks.
-class protocol_host {
+/// The base of every session, with its phase. A session object that was moved from refers to `moved_from_gate()`, whose phase is that of a
+/// session that is over: the check that a step makes of the phase then also finds a session that was moved from, at no cost.
+class session_gate {
 public:
-  protocol_host(const protocol_host&) = delete;
-  protocol_host& operator=(const protocol_host&) = delete;
+  session_gate(const session_gate&) = delete;
+  session_gate& operator=(const session_gate&) = delete;
+  virtual ~session_gate() = default;
 
+  [[nodiscard]] bool is_moved_from() const noexcept { return is_moved_from_; }
+  [[nodiscard]] const session_state& state() const noexcept { return state_; }
+  [[nodiscard]] bool is_closed() const noexcept { return state_.is_closed(); }
+
+protected:
+  struct moved_from {};
+  session_gate() = default;
+  explicit session_gate(moved_from /*tag*/) : is_moved_from_(true) { state_.to(session_phase::abandoned); }
+
+  session_state state_;
+
+private:
+  const bool is_moved_from_ = false;
+};
+[[nodiscard]] session_gate& moved_from_gate();
+
+/// The queries that the protocol makes between two pieces of work. None of them blocks.
+class protocol_host : public session_gate {
+public:
   [[nodiscard]] virtual bool should_stop() const noexcept = 0;
   /// Called when an operation begins: the body of the loop has handled the last step. Works commit the states that they hold until then.
   virtual void end_body() noexcept = 0;

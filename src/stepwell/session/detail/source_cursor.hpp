@@ -3,6 +3,7 @@
 // The cursor of a loop over a source: seeks the source to its restored position, and provides its position to each save.
 #pragma once
 
+#include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/protocol/detail/session_facts.hpp"
@@ -70,7 +71,7 @@ public:
     if constexpr (data::seekable_source<Source>) {
       detail::check_fingerprint(positions_, name_, data::fingerprint_of(source), on_other_data);
       if (const auto restored = positions_.restored(name_)) { source.seek(*restored); }
-      positions_.attach(name_, [&source] { return std::as_const(source).position(); }, global_step);
+      positions_.attach(name_, [this] { return is_kept_ ? kept_ : std::as_const(source_).position(); }, global_step);
       is_attached_ = true;
     } else {
       detail::warn_of_unseekable(positions_, name_, global_step);
@@ -80,9 +81,7 @@ public:
   }
   source_cursor(const source_cursor&) = delete;
   source_cursor& operator=(const source_cursor&) = delete;
-  ~source_cursor() {
-    if (is_attached_) { positions_.detach(name_); }
-  }
+  ~source_cursor() { detach(); }
 
   /// Returns the current batch, after passing over batches to be skipped. Null at the end.
   auto* peek() {
@@ -125,6 +124,17 @@ public:
     detail::refuse_rewind(policy, {name_, from, to, data::seekable_source<Source>});
   }
 
+  /// Keeps the current position for saves: until `follow_source`, the source is not used, and may be destroyed.
+  void keep_position() noexcept {
+    if constexpr (data::seekable_source<Source>) {
+      detail::log_failure("while reading the position of a source", [this] {
+        kept_ = std::as_const(source_).position();
+        is_kept_ = true;
+      });
+    }
+  }
+  void follow_source() noexcept { is_kept_ = false; }
+
   /// Marks the current batch to be skipped when it is reached again. Returns false if the source has no positions.
   bool skip_present() {
     if constexpr (data::seekable_source<Source>) {
@@ -137,6 +147,9 @@ public:
   }
 
 private:
+  [[gnu::noinline]] void detach() noexcept {  // inlined, g++ 12 warns that a cursor in an optional may be uninitialised
+    if (is_attached_) { positions_.detach(name_); }
+  }
   void pass_over_skipped() {
     if constexpr (data::seekable_source<Source>) {
       while (positions_.is_skipped(name_, std::as_const(source_).position()) && source_.peek() != nullptr) { source_.advance(); }
@@ -149,6 +162,8 @@ private:
   std::int64_t stands_at_;  // the step before the current batch
   bool has_moved_ = false;  // the last advance was after a run that has not changed the global step
   std::uint64_t rewinds_;   // number of the rewinds that this cursor has followed
+  std::uint64_t kept_ = 0;  // the position for saves if `is_kept_` is true
+  bool is_kept_ = false;
   bool is_attached_ = false;
   bool skips_ = false;
 };

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sources that are registered with an asynchronous session.
+// The sources that a caller passes to each call of a session separately, registered with the session.
 #pragma once
-
-#include "stepwell/session/detail/run_step.hpp"
 
 #include <memory>
 #include <type_traits>
@@ -24,7 +22,7 @@ template<class Source>
 inline constexpr char kind_of_source{};
 
 /// All source registrations of one session. Owns the registrations of sources that are passed to each call separately
-/// (`async_next(source)`).
+/// (`next(source)`, `async_next(source)`).
 class source_registrations {
 public:
   /// Returns the registration for `source`, which is identified by its address and type. Creates it with `make()` if there is none.
@@ -65,24 +63,6 @@ private:
 
   std::vector<source_registration_base*> all_;
   std::vector<given_source> given_;  // destroyed first: they are in `all_`
-};
-
-/// The registration of a source of type `Source`. It takes effect with the first step over the source.
-/// @lifetime `core`, `all` and `source` must outlive it.
-template<class Core, class Source>
-class source_registration final : public source_registration_base, public loop_source<Core, Source> {
-public:
-  source_registration(Core& core, source_registrations& all, Source& source) : loop_source<Core, Source>(core, source), all_(all) {
-    all_.add(this);
-  }
-  source_registration(const source_registration&) = delete;
-  source_registration& operator=(const source_registration&) = delete;
-  ~source_registration() override { all_.remove(this); }
-
-  void release() noexcept override { this->detach(); }
-
-private:
-  source_registrations& all_;
 };
 
 }  // namespace stepwell::detail
