@@ -103,6 +103,7 @@ module;
 #include "stepwell/session/training_session.hpp"
 #include "stepwell/summary/metric_writer.hpp"
 #include "stepwell/summary/writer.hpp"
+#include "stepwell/testing/fault_file_system.hpp"
 #include "stepwell/threads/coordinator.hpp"
 #include "stepwell/threads/queue_runner.hpp"
 #include "stepwell/training/async_evaluate.hpp"
@@ -800,6 +801,12 @@ using stepwell::summary::sink_writer;
 using stepwell::summary::writer;
 using stepwell::summary::writer_options;
 }  // namespace stepwell::summary
+
+// testing
+export namespace stepwell::testing {
+using stepwell::testing::fault_file_system;
+using stepwell::testing::file_operation;
+}  // namespace stepwell::testing
 
 // threads
 export namespace stepwell {

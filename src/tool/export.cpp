@@ -254,6 +254,7 @@ struct export_report {
 template<class Begin, class Append>
 void add_tensor(const checkpoint_reader& reader, const checkpoint_entry& entry, std::optional<std::string> refusal, export_report& report,
                 Begin begin, Append append) {
+  if (!entry.unsupported.empty()) { refusal = entry.unsupported; }
   const auto planned = refusal ? array_plan{.header = {}, .refusal = std::move(refusal)} : plan(reader, entry);
   if (planned.refusal) {
     report.left_out.emplace_back(entry.name, *planned.refusal);
@@ -296,6 +297,7 @@ void write_files(const checkpoint_reader& reader, const std::vector<checkpoint_e
 
 /// The reason why a file of safetensors cannot hold a tensor.
 std::optional<std::string> safetensors_refusal(const checkpoint_entry& entry) {
+  if (!entry.unsupported.empty()) { return std::string(entry.unsupported); }
   if (entry.is_object_graph) { return "TensorFlow's object graph, not a variable"; }
   if (format::safetensors_type(entry.dtype).empty()) { return "safetensors has no type for " + dtype_text(entry.dtype); }
   if (!format::is_utf8(entry.name) || entry.name == "__metadata__") { return "safetensors cannot hold its name"; }

@@ -103,7 +103,7 @@ void merge(tensor_stats& into, const tensor_stats& more) {
 /// read, and tensors that cannot be read, which are reported and make `seen` worse.
 std::optional<tensor_stats> stats_of(const checkpoint_reader& reader, const checkpoint_entry& entry, console& to, exit_code& seen) {
   const bool is_complex = entry.dtype == dtype::complex64 || entry.dtype == dtype::complex128;
-  if (size_of(entry.dtype) == 0 || is_complex) { return std::nullopt; }
+  if (size_of(entry.dtype) == 0 || is_complex || !entry.unsupported.empty()) { return std::nullopt; }
   try {
     tensor_stats made;
     for (const auto piece : reader.sparse_pieces(entry.name)) {
@@ -150,6 +150,9 @@ exit_code inspect_as_text(const checkpoint_reader& reader, bool with_stats, cons
     table.add(std::move(row));
   }
   table.print(to);
+  for (const auto& entry : reader.entries()) {
+    if (!entry.unsupported.empty()) { to.out << printable(entry.name) << " cannot be read: " << printable(entry.unsupported) << '\n'; }
+  }
   return seen;
 }
 
@@ -180,6 +183,7 @@ exit_code inspect_as_json(const checkpoint_reader& reader, bool with_stats, cons
                 {"partitioned", entry.is_partitioned}};
     const bool has_checksum = !entry.is_partitioned && reader.format() == checkpoint_format::tensorflow;
     if (has_checksum) { tensor["crc32c"] = checksum_text(reader, entry); }
+    if (!entry.unsupported.empty()) { tensor["unsupported"] = std::string(entry.unsupported); }
     if (with_stats) {
       if (const auto stats = stats_of(reader, entry, to, seen)) { add_stats(tensor, *stats); }
     }

@@ -110,6 +110,15 @@ std::vector<std::string> indexes_in(const console& to, const std::string& direct
   return prefixes;
 }
 
+/// Returns the indexes of several files of weights, such as "model.safetensors.index.json".
+std::vector<std::string> weight_indexes_in(const console& to, const std::string& directory) {
+  std::vector<std::string> found;
+  for (const auto& name : value_or_throw(to.files->list(directory))) {
+    if (stepwell::detail::array_file::is_shard_index(name)) { found.push_back(io::join_path(directory, name)); }
+  }
+  return found;
+}
+
 std::optional<std::string> newest_checkpoint(const console& to, const std::string& directory) {
   if (const auto newest = latest_checkpoint(directory, to.files)) { return newest; }
   const auto ours = detail::find_unlisted(to.files, directory, default_checkpoint_basename, std::nullopt).older;
@@ -119,13 +128,17 @@ std::optional<std::string> newest_checkpoint(const console& to, const std::strin
 std::string require_checkpoint(const console& to, const std::string& path) {
   if (const auto prefix = checkpoint_prefix(to, path)) { return *prefix; }
   if (!is_directory(to, path)) {
+    if (value_or_throw(to.files->exists(path))) {
+      throw not_found_error("this file is neither a checkpoint nor a file of weights of safetensors, NumPy or torch.save", path);
+    }
     throw not_found_error(
         "there is no such checkpoint or directory; give a prefix like \"run/model.ckpt-500\", or the "
         "directory",
         path);
   }
   if (const auto newest = newest_checkpoint(to, path)) { return *newest; }
-  const auto all = indexes_in(to, path);
+  auto all = indexes_in(to, path);
+  if (all.empty()) { all = weight_indexes_in(to, path); }
   if (all.size() == 1) { return all.front(); }
   if (all.empty()) { throw not_found_error("there is no checkpoint in this directory", path); }
   throw not_found_error(

@@ -71,7 +71,8 @@ void read_file(std::string text) {
     for (const auto& entry : reader.entries()) {
       try {
         const auto held = reader.read(entry.name);
-        require(held.bytes().size() == entry.size_bytes && entry.size_bytes / 1100 <= size);
+        require(held.bytes().size() == entry.size_bytes &&
+                entry.size_bytes / 1100 <= size + (std::uint64_t{1} << 16));  // or 64 MiB, of shared elements
         std::vector<std::byte> joined;
         for (const auto piece : reader.pieces(entry.name)) { joined.insert(joined.end(), piece.begin(), piece.end()); }
         require(std::ranges::equal(joined, held.bytes()));

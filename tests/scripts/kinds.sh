@@ -241,8 +241,8 @@ run_weights() {
   [ "${1:-}" != big ] || big=--big
   have build tool tests weights
   if ! "$environment/bin/python" -c 'import torch, safetensors, numpy' 2>/dev/null; then
-    python3 -m venv "$environment" && "$environment/bin/pip" install -q numpy safetensors torch ||
-      die "torch, safetensors and numpy cannot be installed in $environment; this kind of tests needs them"
+    python3 -m venv "$environment" && "$environment/bin/pip" install -q numpy safetensors ml_dtypes torch ||
+      die "torch, safetensors, ml_dtypes and numpy cannot be installed in $environment; this kind of tests needs them"
   fi
   configure dev
   build dev stepwell_tool docs_docs_how_to_weights_to_and_from_python_1

@@ -449,8 +449,8 @@ status detail::no_index(io::file_system& files, const std::string& prefix) {
   const auto v1 = files.exists(prefix);
   const bool is_v1 = v1 && *v1;
   return {errc::not_found,
-          is_v1 ? "The passed save_path is not a valid checkpoint of version 2; the file with this name may be a checkpoint of version "
-                  "1, which is not supported"
+          is_v1 ? "The passed save_path is not a valid checkpoint of version 2; it is not a file of weights of safetensors, NumPy or "
+                  "torch.save, either, and may be a checkpoint of version 1, which is not supported"
                 : "The passed save_path is not a valid checkpoint: it has no index; give the prefix, without \".index\" or "
                   "\".data-...\"",
           prefix};
@@ -528,7 +528,8 @@ struct checkpoint_reader::core {
     if (!arrays) { return false; }
     index.entries.reserve(arrays->arrays().size());
     for (const auto& array : arrays->arrays()) {
-      index.entries.push_back({.name = array.name, .dtype = array.dtype, .shape = array.shape, .size_bytes = array.size});
+      index.entries.push_back(
+          {.name = array.name, .dtype = array.dtype, .shape = array.shape, .size_bytes = array.size, .unsupported = array.unsupported});
     }
     return true;
   }
@@ -781,7 +782,9 @@ const std::string& checkpoint_reader::prefix() const noexcept { return core_->pr
 checkpoint_format checkpoint_reader::format() const noexcept {
   return core_->arrays ? core_->arrays->format() : checkpoint_format::tensorflow;
 }
-std::int32_t checkpoint_reader::shards() const noexcept { return core_->arrays ? 1 : static_cast<std::int32_t>(core_->data.size()); }
+std::int32_t checkpoint_reader::shards() const noexcept {
+  return static_cast<std::int32_t>(core_->arrays ? core_->arrays->files() : core_->data.size());
+}
 std::span<const checkpoint_entry> checkpoint_reader::entries() const noexcept { return core_->index.entries; }
 bool checkpoint_reader::is_verified() const noexcept { return core_->verified; }
 const std::shared_ptr<checkpoint_search_result>& checkpoint_reader::search() const noexcept { return core_->search; }

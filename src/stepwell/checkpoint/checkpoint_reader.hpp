@@ -28,7 +28,7 @@ class checkpoint_reader;
 /// The format of a checkpoint.
 enum class checkpoint_format {
   tensorflow,   ///< TensorFlow's format V2, in which this library writes: an index and data files.
-  safetensors,  ///< One file of the package safetensors.
+  safetensors,  ///< A file of the package safetensors, or several files with an index.
   npy,          ///< One array that `numpy.save` wrote. Its name is that of the file without ".npy".
   npz,          ///< An archive of `numpy.savez` or `numpy.savez_compressed`.
   state_dict,   ///< Dictionaries of tensors, which `torch.save` wrote. No code of the pickle in it is executed.
@@ -45,6 +45,7 @@ struct checkpoint_entry {
   bool is_object_graph = false;  ///< True: TensorFlow's object graph, not a variable.
   std::uint32_t crc32c =
       0;  ///< Checksum as it is stored, masked. 0 for a partitioned tensor, whose slices have checksums, and in files of other formats.
+  std::string_view unsupported = {};  ///< The reason why a tensor in a file of another format cannot be read. Empty if it can be.
 };
 
 /// One tensor of a checkpoint to read, and the memory for it.
@@ -78,6 +79,7 @@ public:
 /// each tensor. `verify` skips holes of sparse files, so holes take no time.
 ///
 /// A file of safetensors, NumPy or PyTorch is read as a checkpoint with one data file. The first bytes of the file determine its format.
+/// The index of several such files, whose name ends in ".index.json", is read as a checkpoint with these data files.
 /// Archives (NPZ files and those of `torch.save`) have a checksum for each member, which is checked before the first piece of the member.
 /// `torch.save` can omit these checksums. Files of the other formats have none. A tensor of a type that this library lacks has the dtype
 /// `invalid`, and so has an array of pickled objects, which are never read. A tensor that is not stored in row-major order is read into
@@ -86,8 +88,9 @@ public:
 class checkpoint_reader {
 public:
   /// Opens the checkpoint `prefix` ("run/model.ckpt-500"; its index is "run/model.ckpt-500.index"). If there is no index, opens the file
-  /// `prefix`, such as "model.safetensors". A checkpoint that another process deletes or replaces meanwhile is not damaged: the constructor
-  /// throws `not_found_error`, or opens the new one. After the constructor, a deletion no longer disturbs the reader.
+  /// `prefix`, such as "model.safetensors", or the files of the index `prefix`, such as "model.safetensors.index.json". A checkpoint that
+  /// another process deletes or replaces meanwhile is not damaged: the constructor throws `not_found_error`, or opens the new one. After the
+  /// constructor, a deletion no longer disturbs the reader.
   /// @errors `not_found_error` if there is no index. `data_loss_error` if the index is damaged, a shard is missing, or a tensor
   ///         lies outside its shard or shares bytes with another tensor. `resource_exhausted_error` if memory is short.
   ///         `unimplemented_error` if the checkpoint requires a later reader, if a tensor is stored in more than 8192 slices, or if there

@@ -133,7 +133,7 @@ restore_report init_from_weights::apply(const variable_list& variables) const {
   how.allow_missing = options_.allow_missing;
   for (const auto& [name, array] : how.names) {
     const auto* entry = source.find(array);
-    if (entry != nullptr && entry->dtype == dtype::invalid) { source.verify(array); }  // throws the reason
+    if (entry != nullptr && !entry->unsupported.empty()) { source.verify(array); }  // throws the reason
   }
   auto report = restore(ours, source, how);
   log_result(source, names_, report);

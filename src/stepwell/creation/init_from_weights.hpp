@@ -68,7 +68,7 @@ private:
   std::optional<checkpoint_format> expected_;
 };
 
-/// Returns an `init_from_weights` for a file of safetensors, which `safetensors.torch.save_file` and `stepwell export --safetensors` write.
+/// Returns an `init_from_weights` for a file of safetensors, or for the index of several ones ("model.safetensors.index.json").
 [[nodiscard]] inline init_from_weights init_from_safetensors(const std::string& file, weight_names names = {},
                                                              init_from_checkpoint_options options = {}) {
   return init_from_weights(file, std::move(names), std::move(options), checkpoint_format::safetensors);
@@ -80,9 +80,9 @@ private:
   return init_from_weights(file, std::move(names), std::move(options), checkpoint_format::npz);
 }
 
-/// Returns an `init_from_weights` for a state dictionary of PyTorch: `torch.save(model.state_dict(), FILE)`. The keys of nested
-/// dictionaries are joined with dots. For a file that `torch.save({"model": model.state_dict()}, FILE)` wrote, set `prefix_in_file` to
-/// "model.".
+/// Returns an `init_from_weights` for a state dictionary of PyTorch: `torch.save(model.state_dict(), FILE)`; or for a file of `torch::save` of
+/// LibTorch. The keys of nested dictionaries are joined with dots. For a file that `torch.save({"model": model.state_dict()}, FILE)` wrote,
+/// set `prefix_in_file` to "model.".
 [[nodiscard]] inline init_from_weights init_from_state_dict(const std::string& file, weight_names names = {},
                                                             init_from_checkpoint_options options = {}) {
   return init_from_weights(file, std::move(names), std::move(options), checkpoint_format::state_dict);

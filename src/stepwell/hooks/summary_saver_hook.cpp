@@ -32,11 +32,12 @@ picture_shape shape_of(const std::string& tag, const tensor_view& images, image_
   }
   const bool is_picture = shape.height > 0 && shape.width > 0 && shape.channels >= 1 && shape.channels <= 4;
   if (is_picture && (images.dtype == dtype::uint8 || images.dtype == dtype::float32)) { return shape; }
-  throw invalid_argument_error(fmt::format("summary \"{}\": an image is {} of uint8 or float, with 1 to 4 channels; this is {} {}", tag,
+  throw invalid_argument_error(fmt::format("summary \"{}\": an image is {} of uint8 or float, with 1 to 4 channels; this is {} {}{}", tag,
                                            layout == image_layout::nchw
                                                ? "[height,width], [channels,height,width] or [count,channels,height,width]"
                                                : "[height,width], [height,width,channels] or [count,height,width,channels]",
-                                           to_string(images.dtype), to_string(images.shape)));
+                                           to_string(images.dtype), to_string(images.shape),
+                                           images.shape.size() == 1 ? "; give its shape, for example {.shape = {28, 28}}" : ""));
 }
 
 std::uint8_t as_byte(float value, const image_options& options) {
@@ -67,6 +68,18 @@ std::vector<std::uint8_t> with_channels_last(const std::vector<std::uint8_t>& pl
   return pixels;
 }
 
+/// Returns the images with the shape of the options, if there is one.
+tensor_view with_shape(const std::string& tag, tensor_view images, const tensor_shape& shape) {
+  if (shape.empty()) { return images; }
+  const bool is_possible = std::ranges::all_of(shape, [](std::int64_t size) { return size >= 0; });
+  if (!is_possible || element_count(shape) != element_count(images.shape)) {
+    throw invalid_argument_error(fmt::format("summary \"{}\": the option .shape is {}, but the value has {} elements", tag,
+                                             to_string(shape), element_count(images.shape)));
+  }
+  images.shape = shape;
+  return images;
+}
+
 void throw_unless_real(const std::string& tag, dtype type) {
   if (size_of(type) != 0 && type != dtype::complex64 && type != dtype::complex128) { return; }
   throw invalid_argument_error(
@@ -93,12 +106,13 @@ void write_histogram(writer& out, const std::string& tag, const lazy_view& value
   out.add_histogram(tag, values, step);
 }
 
-void write_images(writer& out, const std::string& tag, const tensor_view& images, const image_options& options, std::int64_t step) {
+void write_images(writer& out, const std::string& tag, const tensor_view& given, const image_options& options, std::int64_t step) {
   if (!(options.black < options.white) || !std::isfinite(options.white - options.black)) {
     throw invalid_argument_error(
         fmt::format("summary \"{}\": black is {}, and white is {}; black must be below white, and their difference finite", tag,
                     options.black, options.white));
   }
+  const auto images = with_shape(tag, given, options.shape);
   const auto shape = shape_of(tag, images, options.layout);
   const auto size = static_cast<std::size_t>(shape.height * shape.width * shape.channels);
   const auto count = std::min<std::int64_t>(shape.count, std::max(options.max_outputs, 0));

@@ -27,6 +27,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,13 @@ namespace stepwell::detail {
 template<class Value>
 concept may_be_image = adapted_tensor<Value> || (tensor_like<const Value> && (dtype_of<typename Value::value_type> == dtype::uint8 ||
                                                                               dtype_of<typename Value::value_type> == dtype::float32));
+
+/// A plain array of pixels: std::vector, std::array, std::span, or an array of the language.
+template<class Value>
+concept pixel_range =
+    std::ranges::contiguous_range<const Value> && std::ranges::sized_range<const Value> &&
+    (std::same_as<std::ranges::range_value_t<const Value>, std::uint8_t> ||
+     std::same_as<std::ranges::range_value_t<const Value>, std::byte> || std::same_as<std::ranges::range_value_t<const Value>, float>);
 
 }  // namespace stepwell::detail
 
@@ -114,6 +122,9 @@ enum class image_layout { nhwc, nchw };
 struct image_options {
   int max_outputs = 3;                       ///< Maximum number of images of one value that are written.
   image_layout layout = image_layout::nhwc;  ///< The order of the dimensions.
+  /// The shape of a value that has none, such as a `std::vector`: {28, 28}, {28, 28, 3} or {count, 28, 28, 3}. A tensor gets this shape, too.
+  /// Empty: the shape of the tensor.
+  tensor_shape shape = {};
   /// The value of a float pixel that is displayed as black, for example -1 for the output of a `tanh`. Lower values are black, too. Not
   /// used for `std::uint8_t`.
   float black = 0;
@@ -122,7 +133,8 @@ struct image_options {
 
 /// Writes images. The value is a tensor of the shape [height, width], [height, width, channels] or [count, height, width, channels], or with
 /// the channels before the height. Its elements are of type `std::uint8_t`, or of type `float`; see `image_options`. The type of the value is
-/// `tensor`, `tensor_view`, or a supported tensor type of another library.
+/// `tensor`, `tensor_view`, or a supported tensor type of another library; or a plain array of `std::uint8_t`, `std::byte` or `float`, such as
+/// a `std::vector`, whose shape is in the options: `image("digit", &result::pixels, {.shape = {28, 28}})`. The rows begin at the top.
 template<class Projection>
 struct image_op {
   std::string tag;
@@ -136,10 +148,14 @@ struct image_op {
       write_images(out, tag, pixels.view(), options, step);
     } else if constexpr (stepwell::detail::may_be_image<value_type>) {
       write_images(out, tag, stepwell::view_of(value), options, step);
+    } else if constexpr (stepwell::detail::pixel_range<value_type>) {
+      const std::span pixels(std::ranges::data(value), std::ranges::size(value));
+      const auto type = sizeof(pixels.front()) == 1 ? dtype::uint8 : dtype::float32;
+      write_images(out, tag, {type, {static_cast<std::int64_t>(pixels.size())}, std::as_bytes(pixels)}, options, step);
     } else {
       static_assert(sizeof(value) == 0,
                     "stepwell: an image is a tensor [height,width], [height,width,channels] or [count,height,width,channels] of "
-                    "std::uint8_t or float; a list has no rows: wrap it in a stepwell::tensor_view with a shape");
+                    "std::uint8_t or float, or a contiguous range of them with the option .shape");
     }
   }
 };
@@ -148,7 +164,8 @@ template<class Projection>
   return {std::move(tag), std::move(projection), options};
 }
 /// Writes `images`.
-/// @errors `invalid_argument_error` if the tensor is not an image, or if `black` is not below `white`; the message describes the tensor.
+/// @errors `invalid_argument_error` if the tensor is not an image, if `shape` has another number of elements, or if `black` is not below
+///         `white`; the message describes the tensor.
 void write_images(writer& out, const std::string& tag, const tensor_view& images, const image_options& options, std::int64_t step);
 
 /// Writes text in Markdown.

@@ -6,7 +6,7 @@
 #include <vector>
 
 struct painter {
-  std::vector<float> pixels = std::vector<float>(16);
+  std::vector<double> pixels = std::vector<double>(16);
 
   void step() {}
   stepwell::variable_list variables() { return stepwell::variables({{"pixels", pixels}}); }

@@ -4,6 +4,8 @@
 // again and continues to the end. The result is compared with a training without a stop.
 #include "shaken.hpp"
 
+#include <stepwell/testing/fault_file_system.hpp>
+
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -45,6 +47,16 @@ bool refuses_what_is_no_checkpoint() {
   return false;
 }
 
+/// Reads a checkpoint from a disk that fails, with the file system for tests of users.
+bool notices_a_bad_disk() {
+  const auto files = std::make_shared<sw::testing::fault_file_system>();
+  files->inject({.kind = sw::testing::file_operation::read, .path_contains = ".index"});
+  try {
+    sw::checkpoint_reader("whole/model.ckpt-100", files);
+  } catch (const sw::error&) { return files->operations(sw::testing::file_operation::read) == 1; }
+  return false;
+}
+
 int main() {
   for (const char* directory : {"whole", "parts"}) { std::filesystem::remove_all(directory); }
   shaken whole, first_part, second_part, nothing_left;
@@ -53,5 +65,5 @@ int main() {
   const bool bits_agree = second_part.weights == whole.weights && nothing_left.weights == whole.weights;
   const bool newest_is_there = sw::latest_checkpoint("parts") == "parts/model.ckpt-100";
   const bool it_learns = loss_after(100) < loss_after(1);
-  return steps_add_up && bits_agree && newest_is_there && it_learns && refuses_what_is_no_checkpoint() ? 0 : 1;
+  return steps_add_up && bits_agree && newest_is_there && it_learns && refuses_what_is_no_checkpoint() && notices_a_bad_disk() ? 0 : 1;
 }

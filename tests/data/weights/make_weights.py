@@ -4,7 +4,8 @@
 
 The bytes of each array follow from its name: byte k is (7 * k + length of the name) % 251. Booleans have the lowest bit of it. The order of
 the bytes is that of the elements in row-major order. Written with numpy 2.4.6, safetensors 0.8.0 and torch 2.15.0. Without torch, the files
-of PyTorch are not written.
+of PyTorch are not written. Two files were written by LibTorch 1.13: libtorch_module.pt by torch::save, for a module with the submodules "fc",
+a Linear(2, 1) with the weight (1, 2), and "bn", a BatchNorm1d(1); libtorch_pickle.pt by torch::pickle_save, for {"w": (1, 2)}.
 """
 import sys
 from pathlib import Path
@@ -87,7 +88,31 @@ def write_torch(directory):
     torch.save(net, directory / "module.pt")
     torch.save(net.state_dict(), directory / "old.pt", _use_new_zipfile_serialization=False)
     torch.save({"sparse": torch.eye(2).to_sparse(), "good": torch.ones(1)}, directory / "sparse.pt")
-    torch.save({"wide": torch.ones(1).expand(1000), "good": torch.ones(1)}, directory / "expanded.pt")
+    expanded = {"wide": torch.arange(3.0)[:, None].expand(3, 4), "good": torch.ones(1), "huge": torch.ones(1).expand(1 << 28)}
+    torch.save(expanded, directory / "expanded.pt")
+    for protocol in range(6):
+        torch.save(values(torch), directory / f"values{protocol}.pt", pickle_protocol=protocol)
+    scripted = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.BatchNorm1d(1))
+    scripted[0].weight.data = torch.tensor([[1.0, 2.0]])
+    torch.jit.save(torch.jit.script(scripted), directory / "scripted.pt")
+
+
+def values(torch):
+    """Returns a dictionary of tensors, and of objects that stand beside tensors in checkpoints."""
+    import argparse
+    import collections
+
+    return {
+        "w": torch.tensor([1.0, 2.0]),
+        "counter": collections.Counter({10: 1, 20: 1}), "defaults": collections.defaultdict(list, {"v": torch.tensor([3.0])}),
+        "deque": collections.deque([1, torch.tensor([4.0])]), "ordered": collections.OrderedDict(a=1),
+        "bytes": b"ab", "no_bytes": b"", "array": bytearray(b"abc"), "set": {1, 2}, "frozen": frozenset([3]), "size": torch.Size([2, 3]),
+        "device": torch.device("cpu"), "dtype": torch.float32, "layout": torch.strided, "complex": 1 + 2j, "namespace": argparse.Namespace(rate=0.5),
+        "numbers": [0, 1, 255, 256, 65535, 65536, -1, -129, 2**31, -2**31, 2**63, 2**80, -2**80, 2**4000, 1.5, float("inf"), True, False, None],
+        "texts": ["", "x", "x" * 300, "\u00e4\n"], "tuples": [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)], "empty": [[], {}, ()],
+        1: torch.tensor([5.0]), "1": torch.tensor([6.0]), (1, 2): torch.tensor([7.0]), None: torch.tensor([8.0]), False: torch.tensor([9.0]),
+        "parameter": torch.nn.Parameter(torch.tensor([10.0])), "function": len,
+    }
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@
 #include <stepwell/training/evaluation.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -527,6 +529,47 @@ TEST_CASE("an image may have its channels first, and floats of any range", "[hoo
     };
     CHECK(encoded("first") == encoded("last"));
   }
+}
+
+TEST_CASE("a plain array is an image if the options have its shape", "[hooks][summary_saver]") {
+  struct painter {
+    std::vector<float> floats{0, 1, 0.5F, 0.25F, 2, -1};
+    std::array<std::uint8_t, 6> bytes{0, 255, 128, 64, 255, 0};
+    std::uint8_t plain[6] = {0, 255, 128, 64, 255, 0};
+    sw::tensor shaped{sw::dtype::uint8, {2, 3}};
+    float step() { return 1; }
+    sw::variable_list variables() { return sw::variables({{"floats", floats}}); }
+  };
+  const temporary_directory directory;
+  painter model;
+  std::ranges::copy(model.bytes, model.shaped.as<std::uint8_t>().begin());
+  const auto span = [](const painter& all) { return std::as_bytes(std::span(all.bytes)); };
+  const sw::summary::image_options shape{.shape = {2, 3}};
+  sw::monitored_session session(
+      model, sw::summary_saver_hook{
+                 sw::summary_saver_options{.output_dir = directory.path()}, sw::summary::image("floats", &painter::floats, shape),
+                 sw::summary::image("bytes", &painter::bytes, shape), sw::summary::image("plain", &painter::plain, shape),
+                 sw::summary::image("span", span, shape), sw::summary::image("shaped", &painter::shaped),
+                 sw::summary::image("two", &painter::bytes, {.shape = {2, 1, 3, 1}})});
+  session.run();
+  session.close();
+  const auto encoded = [&](const std::string& tag) {
+    return std::get<sw::format::image_value>(tagged_in(directory.path(), tag + "/image").at(0).second.value).encoded;
+  };
+  for (const auto* const tag : {"floats", "bytes", "plain", "span"}) { CHECK(encoded(tag) == encoded("shaped")); }
+  CHECK(encoded("two/1") != encoded("two/0"));
+  const auto message = [&](sw::summary::image_options options) -> std::string {
+    sw::monitored_session other(model, sw::summary_saver_hook{sw::summary_saver_options{.output_dir = directory.path()},
+                                                              sw::summary::image("floats", &painter::floats, std::move(options))});
+    try {
+      other.run();
+      return "";
+    } catch (const sw::invalid_argument_error& failure) { return failure.what(); }
+  };
+  CHECK_THAT(message({}), ContainsSubstring("float32 [6]; give its shape"));
+  CHECK_THAT(message({.shape = {2, 2}}), ContainsSubstring("\"floats\": the option .shape is [2,2], but the value has 6 elements"));
+  CHECK_THAT(message({.shape = {-2, -3}}), ContainsSubstring("has 6 elements"));
+  CHECK_THAT(message({.shape = {6}}), ContainsSubstring("an image is"));
 }
 
 TEST_CASE("the tag of an image does not depend on the number of images in a batch", "[hooks][summary_saver]") {

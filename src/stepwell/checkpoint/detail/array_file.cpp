@@ -7,7 +7,6 @@
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/weights/detail/npy.hpp"
 #include "stepwell/format/weights/detail/safetensors.hpp"
-#include "stepwell/format/weights/detail/state_dict.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -25,9 +24,10 @@ using format::stored_array;
 
 constexpr std::size_t array_piece_size = std::size_t{1} << 20;
 constexpr std::uint64_t max_directory_bytes = std::uint64_t{1} << 30;
-constexpr std::uint64_t max_pickle_bytes = std::uint64_t{1} << 28;
-constexpr std::uint64_t most_views = 64;  // the tensors of a pickle have at most this many times the size of the file
-constexpr auto old_torch_magic = "\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19."sv;  // of torch.save before version 1.6
+constexpr std::uint64_t max_packed_pickle_bytes = std::uint64_t{1} << 28;  // of a compressed pickle; torch.save compresses nothing
+/// All tensors of a pickle together have at most this size, and this number of times the size of the file: their elements can share memory.
+constexpr std::uint64_t most_views = 64;
+constexpr std::uint64_t most_view_bytes = std::uint64_t{64} << 20;
 
 /// Throws the failure of a decoder, with the path of the file.
 template<class T>
@@ -145,11 +145,12 @@ std::optional<checkpoint_format> array_file::recognise(io::file_system& files, c
   auto opened = files.open(path, io::open_mode::read);
   if (!opened && opened.error().code == errc::invalid_argument) { return std::nullopt; }  // a pipe, for example
   const auto file = value_or_throw(std::move(opened));
-  std::string magic(16, '\0');
+  std::string magic(format::old_torch_magic_size, '\0');
   magic.resize(value_or_throw(file->read_at(0, std::as_writable_bytes(std::span(magic)))));
   if (magic.starts_with("PK\3\4"sv) || magic.starts_with("PK\5\6"sv)) { return checkpoint_format::npz; }
-  if (magic.starts_with(old_torch_magic)) { return checkpoint_format::state_dict; }
+  if (format::is_old_torch_file(magic)) { return checkpoint_format::state_dict; }
   if (magic.starts_with(format::npy_magic)) { return checkpoint_format::npy; }
+  if (is_shard_index(path)) { return checkpoint_format::safetensors; }
   const bool is_safetensors = magic.size() > format::safetensors_length_size && magic[format::safetensors_length_size] == '{';
   return is_safetensors || path.ends_with(".safetensors") ? std::optional(checkpoint_format::safetensors) : std::nullopt;
 }
@@ -161,12 +162,9 @@ std::unique_ptr<array_file> array_file::open(io::file_system& files, const std::
   const auto size = value_or_throw(file->size());
   std::unique_ptr<array_file> arrays(new array_file(std::move(file), size, *format));
   switch (*format) {
-    case checkpoint_format::safetensors: arrays->load_safetensors(); break;
+    case checkpoint_format::safetensors: is_shard_index(path) ? arrays->load_shards(files) : arrays->load_safetensors(); break;
     case checkpoint_format::npy: arrays->load_npy(); break;
-    case checkpoint_format::state_dict:
-      arrays->fail(errc::unimplemented,
-                   "torch.save wrote this file in the format of PyTorch before version 1.6, which is not supported. Convert it in Python: "
-                   "torch.save(torch.load(FILE, weights_only=True), NEW_FILE)");
+    case checkpoint_format::state_dict: arrays->load_old_torch_file(); break;
     default: arrays->load_archive(); break;
   }
   arrays->sort();
@@ -194,6 +192,31 @@ std::string array_file::beginning_of(const part& of, std::uint64_t size) const {
   return text;
 }
 
+void array_file::load_shards(io::file_system& files) {
+  is_index_ = true;
+  if (size_ > format::max_safetensors_header) { fail(errc::unimplemented, fmt::format("an index of {} bytes is too long", size_)); }
+  auto indexed = decoded_in(format::decode_shard_index(text_at(0, size_)), *file_);
+  std::ranges::sort(indexed, {}, &format::indexed_array::file);
+  for (std::size_t i = 0; i < indexed.size(); ++i) {
+    const auto& [name, file] = indexed[i];
+    if (i == 0 || file != indexed[i - 1].file) {
+      const auto path = io::join_path(io::parent_directory(file_->path()), file);
+      auto shard = is_shard_index(path) ? nullptr : open(files, path);
+      if (!shard && !value_or_throw(files.exists(path))) {
+        fail(errc::not_found,
+             fmt::format("the index names the file \"{}\", which is not there; put all files of the index beside it", file));
+      }
+      if (!shard) { fail(errc::data_loss, fmt::format("the index names \"{}\", which is no file of weights", file)); }
+      shards_.push_back(std::move(shard));
+    }
+    const auto* found = shards_.back()->find(name);
+    if (found == nullptr) { fail(errc::data_loss, fmt::format("\"{}\" does not contain \"{}\", which the index says", file, name)); }
+    arrays_.push_back(*found);
+    arrays_.back().part = shards_.size() - 1;
+  }
+  if (!shards_.empty()) { format_ = shards_.front()->format_; }
+}
+
 void array_file::load_safetensors() {
   const auto length = text_at(0, format::safetensors_length_size);
   const auto size = format::read_fixed<std::uint64_t>(length);
@@ -211,8 +234,8 @@ void array_file::add_npy(std::size_t number, std::string name) {
   const auto size = decoded_in(format::npy_header_size(beginning_of(from, format::npy_prefix_size)), *file_, name);
   if (size > from.member.size) { fail(errc::data_loss, fmt::format("\"{}\": the .npy array ends inside its header", name)); }
   auto array = decoded_in(format::decode_npy_header(beginning_of(from, size)), *file_, name);
-  if (array.unsupported.empty() && array.size != from.member.size - size) {
-    fail(errc::data_loss, fmt::format("\"{}\": its size is not that of its elements", name));
+  if (array.unsupported.empty() && array.size > from.member.size - size) {  // NumPy ignores bytes behind the elements, too
+    fail(errc::data_loss, fmt::format("\"{}\": it ends before its last element", name));
   }
   array.name = std::move(name);
   array.part = number;
@@ -257,30 +280,65 @@ void array_file::load_archive() {
 
 void array_file::load_state_dict(const part& pickle) {
   format_ = checkpoint_format::state_dict;
-  for (auto& part : parts_) { part.has_checksum = part.member.crc32 != 0; }  // 0: torch.serialization.set_crc32_options(False)
+  for (auto& one : parts_) { one.has_checksum = one.member.crc32 != 0; }  // 0: torch.serialization.set_crc32_options(False)
   const auto folder = pickle.member.name.substr(0, pickle.member.name.rfind('/') + 1);
-  std::map<std::string_view, std::size_t> numbers;
-  for (std::size_t i = 0; i < parts_.size(); ++i) { numbers.emplace(parts_[i].member.name, i); }
-  if (const auto order = numbers.find(folder + "byteorder"); order != numbers.end()) {
-    if (beginning_of(parts_[order->second], 3) == "big") {
-      fail(errc::unimplemented,
-           "the numbers are big-endian; load the file with torch on the machine that wrote it, and save it as safetensors");
-    }
+  const auto data = folder + "data/";
+  bool is_big_endian = false;
+  std::map<std::string, std::size_t, std::less<>> storages;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const std::string_view name = parts_[i].member.name;
+    if (name.starts_with(data)) { storages.emplace(name.substr(data.size()), i); }
+    if (name == folder + "byteorder") { is_big_endian = beginning_of(parts_[i], 3) == "big"; }
   }
-  if (pickle.member.size > max_pickle_bytes) { fail(errc::unimplemented, "the pickle has more than 256 MiB"); }
+  if (pickle.member.is_deflated && pickle.member.size > max_packed_pickle_bytes) {
+    fail(errc::unimplemented, "the compressed pickle has more than 256 MiB");
+  }
   check_part(static_cast<std::size_t>(&pickle - parts_.data()));
-  auto tensors = decoded_in(format::decode_state_dict(beginning_of(pickle, pickle.member.size)), *file_);
-  std::uint64_t total = 0;
-  for (auto& [array, storage, end] : tensors) {
-    const auto storage_part = numbers.find(fmt::format("{}data/{}", folder, storage));
-    if (storage_part == numbers.end() || parts_[storage_part->second].member.size < end) {
-      fail(errc::data_loss, fmt::format("the elements of \"{}\" lie outside of its storage \"{}\"", array.name, storage));
+  add_tensors(decoded_in(format::decode_state_dict(beginning_of(pickle, pickle.member.size)), *file_), storages, is_big_endian);
+}
+
+void array_file::load_old_torch_file() {
+  constexpr std::uint64_t count_size = 8;  // before the elements of each storage
+  std::uint64_t known = std::uint64_t{1} << 20;
+  auto outcome = format::decode_old_torch_file(text_at(0, std::min(size_, known)));
+  for (; !outcome && outcome.error().code == errc::truncated && known < size_; known *= 4) {
+    outcome = format::decode_old_torch_file(text_at(0, std::min(size_, 4 * known)));
+  }
+  if (!outcome && outcome.error().code == errc::truncated) { fail(errc::data_loss, "the file ends too early; it may have been truncated"); }
+  auto opened = decoded_in(std::move(outcome), *file_);
+  std::map<std::string, std::size_t, std::less<>> storages;
+  std::uint64_t at = opened.size;
+  for (auto& [key, width] : opened.storages) {
+    const auto count = format::read_fixed<std::uint64_t>(text_at(at, count_size));
+    at += count_size;
+    if (count > (size_ - at) / width) { fail(errc::data_loss, fmt::format("the file ends inside its storage \"{}\"", key)); }
+    storages.emplace(key, parts_.size());
+    parts_.push_back({.offset = at, .member = {.name = std::move(key), .packed = count * width, .size = count * width}});
+    at += count * width;
+  }
+  add_tensors(std::move(opened.tensors), storages, false);
+}
+
+void array_file::add_tensors(std::vector<format::pickled_tensor> tensors, const std::map<std::string, std::size_t, std::less<>>& parts,
+                             bool is_big_endian) {
+  auto allowed = most_views * std::min(size_, std::numeric_limits<std::uint64_t>::max() / most_views / 2) + most_view_bytes;
+  for (auto& tensor : tensors) {
+    auto& array = tensor.array;
+    array.is_big_endian = is_big_endian;
+    if (array.unsupported.empty()) {
+      const auto storage = parts.find(tensor.storage);
+      if (storage == parts.end() || parts_[storage->second].member.size < tensor.end) {
+        fail(errc::data_loss, fmt::format("the elements of \"{}\" lie outside of its storage \"{}\"", array.name, tensor.storage));
+      }
+      array.part = storage->second;
+      if (array.size > allowed) {
+        array.unsupported = "its elements share memory, as after expand(), and are much larger than the file; save tensor.contiguous()";
+      } else {
+        allowed -= array.size;
+      }
     }
-    array.part = storage_part->second;
-    total += array.unsupported.empty() ? std::min(array.size, size_) : 0;
     arrays_.push_back(std::move(array));
   }
-  if (total / most_views > size_) { fail(errc::unimplemented, "the tensors share their storages too often; save each storage once"); }
 }
 
 void array_file::load_npz() {
@@ -291,9 +349,24 @@ void array_file::load_npz() {
 }
 
 void array_file::sort() {
-  std::ranges::sort(arrays_, {}, &stored_array::name);
+  std::ranges::stable_sort(arrays_, {}, &stored_array::name);
+  if (format_ == checkpoint_format::state_dict && !is_index_) {  // different keys can have one name: 1 and "1", or "a.b" and "b" below "a"
+    for (std::size_t i = 1, first = 0; i < arrays_.size(); ++i) {
+      if (arrays_[i].name != arrays_[first].name) {
+        first = i;
+      } else {
+        arrays_[i].name += fmt::format(" ({})", i - first + 1);
+      }
+    }
+    std::ranges::stable_sort(arrays_, {}, &stored_array::name);
+  }
   const auto twice = std::ranges::adjacent_find(arrays_, {}, &stored_array::name);
   if (twice != arrays_.end()) { fail(errc::data_loss, fmt::format("the array \"{}\" is there twice", twice->name)); }
+}
+
+const stored_array* array_file::find(std::string_view name) const noexcept {
+  const auto found = std::ranges::lower_bound(arrays_, name, {}, &stored_array::name);
+  return found != arrays_.end() && found->name == name ? &*found : nullptr;
 }
 
 void array_file::require_supported(const stored_array& array) const {
@@ -324,6 +397,7 @@ void array_file::check_part(std::size_t number) const {
 
 void array_file::verify() const {
   for (std::size_t i = 0; i < parts_.size(); ++i) { check_part(i); }
+  for (const auto& shard : shards_) { shard->verify(); }
 }
 
 void array_file::check_elements(const stored_array& array, std::span<std::byte> bytes) const {
@@ -331,7 +405,7 @@ void array_file::check_elements(const stored_array& array, std::span<std::byte> 
   if (array.dtype == dtype::boolean && !std::ranges::all_of(bytes, is_boolean)) {
     fail(errc::data_loss, fmt::format("array \"{}\" is damaged: a boolean is neither 0 nor 1", array.name));
   }
-  if constexpr (std::endian::native == std::endian::big) { swap_numbers(bytes, array.dtype); }
+  if (array.is_big_endian != (std::endian::native == std::endian::big)) { swap_numbers(bytes, array.dtype); }
 }
 
 void array_file::gather(const stored_array& array, std::span<std::byte> target) const {
@@ -348,6 +422,12 @@ void array_file::gather(const stored_array& array, std::span<std::byte> target) 
 }
 
 generator<tensor_piece> array_file::pieces(const stored_array& array, std::span<std::byte> target, bool skips_holes) const {
+  if (!is_index_) { return own_pieces(array, target, skips_holes); }
+  const auto& shard = *shards_[array.part];
+  return shard.own_pieces(*shard.find(array.name), target, skips_holes);
+}
+
+generator<tensor_piece> array_file::own_pieces(const stored_array& array, std::span<std::byte> target, bool skips_holes) const {
   require_supported(array);
   if (array.size == 0) { co_return; }
   check_part(array.part);

@@ -6,6 +6,7 @@
 
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/coro/generator.hpp"
+#include "stepwell/format/weights/detail/state_dict.hpp"
 #include "stepwell/format/weights/detail/stored_array.hpp"
 #include "stepwell/format/weights/detail/zip_directory.hpp"
 #include "stepwell/io/file_system.hpp"
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,19 +28,25 @@ namespace stepwell::detail {
 /// @threads `const` functions may be called from several threads at the same time.
 class array_file {
 public:
-  /// Returns the format of the file `path`, which its first bytes show. An archive counts as `npz`. Returns nothing if there is no file of such a
-  /// format. @errors Failures of the file system.
+  /// Returns the format of the file `path`, which its first bytes show. An archive counts as `npz`, and an index of several files ("NAME.index.json")
+  /// as `safetensors`. Returns nothing if there is no file of such a format. @errors Failures of the file system.
   [[nodiscard]] static std::optional<checkpoint_format> recognise(io::file_system& files, const std::string& path);
 
-  /// Opens `path` if its format is known. Returns null otherwise.
-  /// @errors `data_loss_error` if the file is damaged. `unimplemented_error` if the format is known, but not supported. Failures of the file
-  ///         system.
+  /// Opens `path` if its format is known. Opens all files of an index, as one file. Returns null if the format is unknown.
+  /// @errors `data_loss_error` if the file is damaged. `unimplemented_error` if the format is known, but not supported. `not_found_error` if an index
+  ///         names a file that is not there. Failures of the file system.
   /// @cost   Memory in proportion to the size of the descriptions, and never to a size that only a description claims.
   [[nodiscard]] static std::unique_ptr<array_file> open(io::file_system& files, const std::string& path);
 
+  [[nodiscard]] static bool is_shard_index(std::string_view path) noexcept { return path.ends_with(".index.json"); }
+
   [[nodiscard]] checkpoint_format format() const noexcept { return format_; }
+  /// Returns the number of files with elements.
+  [[nodiscard]] std::size_t files() const noexcept { return is_index_ ? shards_.size() : 1; }
   /// Returns all arrays, sorted by name.
   [[nodiscard]] std::span<const format::stored_array> arrays() const noexcept { return arrays_; }
+  /// Returns the array of this name, or null.
+  [[nodiscard]] const format::stored_array* find(std::string_view name) const noexcept;
 
   /// Returns the elements in pieces, like `checkpoint_reader::sparse_pieces`. If `target` has the size of the array, the pieces lie in it.
   /// Otherwise `target` has 1 MiB, and each piece replaces the piece before it.
@@ -63,11 +71,15 @@ private:
 
   array_file(std::unique_ptr<io::file> file, std::uint64_t size, checkpoint_format format);
 
+  void load_shards(io::file_system& files);
   void load_safetensors();
   void load_npy();
   void load_archive();
   void load_npz();
   void load_state_dict(const part& pickle);
+  void load_old_torch_file();
+  void add_tensors(std::vector<format::pickled_tensor> tensors, const std::map<std::string, std::size_t, std::less<>>& parts,
+                   bool is_big_endian);
   void sort();
   void add_npy(std::size_t number, std::string name);
 
@@ -80,6 +92,7 @@ private:
   /// Reads all elements of an array with strides to `target`, in row-major order.
   void gather(const format::stored_array& array, std::span<std::byte> target) const;
   void check_elements(const format::stored_array& array, std::span<std::byte> bytes) const;
+  [[nodiscard]] generator<tensor_piece> own_pieces(const format::stored_array& array, std::span<std::byte> target, bool skips_holes) const;
 
   std::unique_ptr<io::file> file_;
   std::uint64_t size_;
@@ -87,6 +100,8 @@ private:
   std::vector<part> parts_;
   std::unique_ptr<std::atomic<bool>[]> checked_;  // of each part
   std::vector<format::stored_array> arrays_;
+  bool is_index_ = false;
+  std::vector<std::unique_ptr<array_file>> shards_;  // of an index: `stored_array::part` is the position in it
 };
 
 }  // namespace stepwell::detail

@@ -107,18 +107,32 @@ private:
   bool has_shape_ = false;
 };
 
-/// Returns the dtype of a code such as "f4", and `dtype::invalid` for one without a counterpart.
+/// Returns the dtype of a type without its byte order: "f4", or "f", or "float32". NumPy writes the first form and reads all of them.
+/// Returns `dtype::invalid` for a type without a counterpart.
 dtype dtype_of_code(std::string_view code) noexcept {
   struct row {
     std::string_view code;
+    std::string_view letter;
+    std::string_view name;
     stepwell::dtype dtype;
   };
-  static constexpr row rows[] = {{"b1", dtype::boolean},   {"i1", dtype::int8},       {"i2", dtype::int16},   {"i4", dtype::int32},
-                                 {"i8", dtype::int64},     {"u1", dtype::uint8},      {"u2", dtype::uint16},  {"u4", dtype::uint32},
-                                 {"u8", dtype::uint64},    {"f2", dtype::half},       {"f4", dtype::float32}, {"f8", dtype::float64},
-                                 {"c8", dtype::complex64}, {"c16", dtype::complex128}};
-  const auto* found = std::ranges::find(rows, code, &row::code);
+  static constexpr row rows[] = {{"b1", "?", "bool", dtype::boolean},        {"i1", "b", "int8", dtype::int8},
+                                 {"i2", "h", "int16", dtype::int16},         {"i4", "i", "int32", dtype::int32},
+                                 {"i8", "q", "int64", dtype::int64},         {"u1", "B", "uint8", dtype::uint8},
+                                 {"u2", "H", "uint16", dtype::uint16},       {"u4", "I", "uint32", dtype::uint32},
+                                 {"u8", "Q", "uint64", dtype::uint64},       {"f2", "e", "float16", dtype::half},
+                                 {"f4", "f", "float32", dtype::float32},     {"f8", "d", "float64", dtype::float64},
+                                 {"c8", "F", "complex64", dtype::complex64}, {"c16", "D", "complex128", dtype::complex128}};
+  const auto* found =
+      std::ranges::find_if(rows, [&](const row& one) { return code == one.code || code == one.letter || code == one.name; });
   return found == std::end(rows) ? dtype::invalid : found->dtype;
+}
+
+/// Returns a hint at the probable type of an array without one: NumPy writes the types of other packages as bytes without a type.
+std::string_view probable_type(std::string_view code) noexcept {
+  if (code == "V2") { return "; bfloat16 probably: save array.astype('float32'), or a file of safetensors"; }
+  if (code == "V1" || code == "f1") { return "; float8 of ml_dtypes probably: save array.astype('float32'), or a file of safetensors"; }
+  return {};
 }
 
 void set_type(stored_array& array, std::string_view type) {
@@ -130,11 +144,10 @@ void set_type(stored_array& array, std::string_view type) {
   const auto code = type.substr(std::string_view("<>|=").find(order) == std::string_view::npos ? 0 : 1);
   if (code.starts_with('O')) {
     array.unsupported = "it consists of pickled Python objects, which are never read; save an array of numbers";
-  } else if (order == '>' && !code.ends_with('1')) {
-    array.unsupported = fmt::format("its numbers are big-endian; save array.astype('<{}')", code);
   } else if (array.dtype = dtype_of_code(code); array.dtype == dtype::invalid) {
-    array.unsupported = fmt::format("its type '{}' is not supported", type);
+    array.unsupported = fmt::format("its type '{}' is not supported{}", to_utf8(type), probable_type(code));
   }
+  array.is_big_endian = order == '>';
 }
 
 std::vector<std::int64_t> fortran_strides(const tensor_shape& shape) {
@@ -153,7 +166,10 @@ result<std::size_t> npy_header_size(std::string_view beginning) {
   if (beginning.size() < npy_prefix_size) { return status(errc::truncated, "the .npy array ends inside its header"); }
   if (!beginning.starts_with(npy_magic)) { return status(errc::data_loss, "this is not an .npy array"); }
   const auto version = static_cast<unsigned char>(beginning[6]);
-  if (version < 1 || version > 3) { return status(errc::unimplemented, fmt::format("version {} of .npy is unknown", version)); }
+  const auto minor = static_cast<unsigned char>(beginning[7]);
+  if (version < 1 || version > 3 || minor != 0) {
+    return status(errc::unimplemented, fmt::format("version {}.{} of .npy is unknown", version, minor));
+  }
   const auto size = version == 1 ? std::size_t{10} + read_fixed<std::uint16_t>(beginning.substr(8))
                                  : std::size_t{12} + read_fixed<std::uint32_t>(beginning.substr(8));
   if (size > max_npy_header) { return status(errc::unimplemented, fmt::format("a header of {} bytes is too long", size)); }

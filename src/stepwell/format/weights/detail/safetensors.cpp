@@ -55,7 +55,7 @@ public:
   std::vector<stored_array> arrays;  // the offset counts from the end of the header
   std::optional<std::string> failure;
 
-  bool null() { return value("null"); }
+  bool null() { return (at_ == place::top && key_ == metadata_name) || value("null"); }  // the reference takes it as no metadata
   bool boolean(bool) { return value("a boolean"); }
   bool number_integer(json::number_integer_t) { return value("a negative number"); }
   bool number_float(json::number_float_t, const std::string&) { return value("a fraction"); }
@@ -173,6 +173,58 @@ private:
   std::uint64_t end_ = 0;
 };
 
+/// Receives the JSON of an index from the parser.
+class shard_index_events : public nlohmann::json_sax<nlohmann::json> {
+public:
+  std::vector<indexed_array> arrays;
+  bool has_map = false;
+
+  bool null() override { return is_other(); }
+  bool boolean(bool) override { return is_other(); }
+  bool number_integer(number_integer_t) override { return is_other(); }
+  bool number_unsigned(number_unsigned_t) override { return is_other(); }
+  bool number_float(number_float_t, const string_t&) override { return is_other(); }
+  bool binary(binary_t&) override { return is_other(); }
+  bool string(string_t& text) override {
+    if (!is_in_map()) { return true; }
+    arrays.push_back({std::move(key_), std::move(text)});
+    return true;
+  }
+  bool start_object(std::size_t) override {
+    if (!is_other()) { return false; }
+    ++depth_;
+    if (depth_ == 2) { map_ = key_ == "weight_map"; }
+    has_map = has_map || is_in_map();
+    return true;
+  }
+  bool key(string_t& text) override {
+    key_ = std::move(text);
+    return true;
+  }
+  bool end_object() override {
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (!is_other()) { return false; }
+    depth_ += 2;  // an object in a list is never the map
+    return true;
+  }
+  bool end_array() override {
+    depth_ -= 2;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+private:
+  [[nodiscard]] bool is_in_map() const noexcept { return depth_ == 2 && map_; }
+  [[nodiscard]] bool is_other() const noexcept { return !is_in_map(); }
+
+  std::size_t depth_ = 0;
+  bool map_ = false;
+  std::string key_;
+};
+
 /// Returns the reason why the arrays do not cover the data exactly once, or an empty text. Sorts the arrays by their offsets.
 std::string layout_error(std::vector<stored_array>& arrays, std::uint64_t data_size) {
   std::ranges::sort(arrays, {}, [](const stored_array& array) { return std::tuple(array.offset, array.size); });
@@ -201,7 +253,10 @@ std::optional<std::string_view> repeated_name(const std::vector<stored_array>& a
 }  // namespace
 
 result<std::vector<stored_array>> decode_safetensors_header(std::string_view header, std::uint64_t data_size) {
-  if (!header.starts_with('{')) { return damaged_header("it does not begin with \"{\""); }
+  if (const auto begin = header.find_first_not_of(" \t\n\r"); begin == std::string_view::npos || header[begin] != '{') {
+    return damaged_header("it does not begin with \"{\"");
+  }
+  if (header.find('\0') != std::string_view::npos) { return damaged_header("it contains a NUL byte"); }  // the parser would stop there
   safetensors_events events;
   if (!nlohmann::json::sax_parse(header, &events)) { return damaged_header(events.failure.value_or("no JSON")); }
   auto& arrays = events.arrays;
@@ -209,6 +264,19 @@ result<std::vector<stored_array>> decode_safetensors_header(std::string_view hea
   if (const auto why = layout_error(arrays, data_size); !why.empty()) { return damaged_header(why); }
   for (auto& array : arrays) { array.offset += safetensors_length_size + header.size(); }
   return std::move(arrays);
+}
+
+result<std::vector<indexed_array>> decode_shard_index(std::string_view index) {
+  const auto damaged = [](std::string_view why) { return status(errc::data_loss, fmt::format("the index of files is damaged: {}", why)); };
+  shard_index_events events;
+  const bool is_json = index.find('\0') == std::string_view::npos && nlohmann::json::sax_parse(index, &events);
+  if (!is_json || !events.has_map) { return damaged("it has no object \"weight_map\" with the file of each array"); }
+  for (const auto& [name, file] : events.arrays) {
+    if (file.empty() || file == "." || file == ".." || file.find_first_of("/\\") != std::string::npos) {
+      return damaged(fmt::format("the file of \"{}\" is not in the directory of the index", name));
+    }
+  }
+  return std::move(events.arrays);
 }
 
 std::string_view safetensors_type(dtype type) noexcept {

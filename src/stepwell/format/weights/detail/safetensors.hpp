@@ -27,6 +27,17 @@ inline constexpr std::size_t safetensors_length_size = 8;             ///< Bytes
 /// @cost   Memory for at most 8 times the size of the header.
 [[nodiscard]] result<std::vector<stored_array>> decode_safetensors_header(std::string_view header, std::uint64_t data_size);
 
+/// An array in the index of several files of weights, such as "model.safetensors.index.json".
+struct indexed_array {
+  std::string name;
+  std::string file;  ///< Name of the file with the array, in the directory of the index.
+};
+
+/// Returns the arrays of the object "weight_map" of an index, which is JSON.
+/// @errors `data_loss` if it is no JSON of this form, or if a file is not in the directory of the index.
+/// @cost   Memory for at most 64 times the size of the index.
+[[nodiscard]] result<std::vector<indexed_array>> decode_shard_index(std::string_view index);
+
 /// An array that is to be written.
 struct safetensors_array {
   std::string_view name;

@@ -24,6 +24,7 @@ struct stored_array {
   std::uint64_t offset = 0;  ///< First byte of the first element in the part.
   /// Distance of neighbours in each dimension, in elements. Empty if the elements lie in row-major order without gaps.
   std::vector<std::int64_t> strides = {};
+  bool is_big_endian = false;    ///< Byte order of the elements.
   std::string unsupported = {};  ///< The reason why the elements cannot be read. Empty if they can be.
 };
 
