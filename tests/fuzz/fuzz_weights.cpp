@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuzzes the readers of weights that Python wrote. The first byte selects: a whole file; a header of safetensors; a header of an .npy
-// array; or a pickle in an archive. What a reader accepts, it must read in full.
+// array; a pickle in an archive; or an index of several files. What a reader accepts, it must read in full.
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
@@ -110,6 +110,7 @@ void fuzz_pickle(stepwell::test::fuzz_bytes& bytes) {
   const auto storage = bytes.piece();
   const auto pickle = bytes.rest();
   static_cast<void>(format::decode_state_dict(pickle));
+  static_cast<void>(format::decode_old_torch_file(pickle));
   read_file(archive_of({{"a/data.pkl", pickle}, {"a/data/0", storage}}, &crc_of));
 }
 
@@ -117,11 +118,12 @@ void fuzz_pickle(stepwell::test::fuzz_bytes& bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   stepwell::test::fuzz_bytes bytes(data, size);
-  switch (bytes.byte() % 5) {
+  switch (bytes.byte() % 6) {
     case 0: fuzz_safetensors(bytes); break;
     case 1: fuzz_npy(bytes.rest()); break;
     case 2: fuzz_pickle(bytes); break;
     case 3: read_file(archive_of({{"a.npy", bytes.rest()}}, &crc_of)); break;
+    case 4: static_cast<void>(format::decode_shard_index(bytes.rest())); break;
     default: read_file(std::string(bytes.rest())); break;
   }
   return 0;

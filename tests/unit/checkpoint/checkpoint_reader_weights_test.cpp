@@ -132,7 +132,8 @@ TEST_CASE("types of safetensors that this library lacks are listed, and refused 
 
 TEST_CASE("keys that safetensors does not define are ignored, and metadata is no array, also if it is null", "[checkpoint][weights]") {
   const std::string metadata = GENERATE(R"({"a":"b"})", "{}", "null");
-  const auto files = file_of(
+  const auto files = std::make_shared<memory_files>();
+  files->content["run/a.safetensors"] =
       safetensors_of(R"( {"__metadata__":)" + metadata +
                          R"(,"x":{"more":{"shape":[1,{"dtype":null}]},"dtype":"U8","note":-1.5,"shape":[],"data_offsets":[0,1]}}   )",
                      1);
