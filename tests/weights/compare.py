@@ -151,6 +151,12 @@ def check_index(tool, directory):
     path = directory / "model.safetensors.index.json"
     path.write_text(json.dumps({"metadata": {"total_size": 60}, "weight_map": {t: name for name, tensors in parts.items() for t in tensors}}))
     convert(tool, path, directory.parent / "joined.safetensors")
+    if "4 tensors" not in run(tool, "inspect", directory):  # the directory of the index
+        sys.exit(f"{directory}: not all tensors")
+    (directory / "model-00002-of-00002.safetensors").unlink()
+    said = run(tool, "inspect", path, code=4)
+    if "model-00002-of-00002.safetensors" not in said:
+        sys.exit(f"{path}: {said}")
 
 
 def check_headers(tool, directory):

@@ -363,6 +363,21 @@ TEST_CASE("a file of PyTorch before version 1.6 is read like one of today", "[ch
   }
 }
 
+TEST_CASE("the numbers in an archive of PyTorch have the byte order that the archive names", "[checkpoint][weights]") {
+  auto text = sw::test::file_text(data_file("protocol4.pt"));
+  const auto order = text.find("little");
+  REQUIRE(order != std::string::npos);
+  text.replace(order, 6, "big   ");
+  const auto swapped = checkpoint_reader("run/file", file_of(text)).read("0.weight");
+  const auto whole = checkpoint_reader(data_file("protocol4.pt")).read("0.weight");
+  for (std::size_t i = 0; i < whole.bytes().size(); i += 4) {
+    std::vector<std::byte> element(whole.bytes().begin() + static_cast<std::ptrdiff_t>(i),
+                                   whole.bytes().begin() + static_cast<std::ptrdiff_t>(i + 4));
+    std::ranges::reverse(element);
+    CHECK(std::ranges::equal(swapped.bytes().subspan(i, 4), element));
+  }
+}
+
 TEST_CASE("files that LibTorch writes are read: those of torch::save and of torch::pickle_save", "[checkpoint][weights]") {
   const checkpoint_reader module(data_file("libtorch_module.pt"));
   module.verify();
