@@ -805,6 +805,8 @@ using stepwell::summary::writer_options;
 // testing
 export namespace stepwell::testing {
 using stepwell::testing::fault_file_system;
+using stepwell::testing::file_event;
+using stepwell::testing::file_fault;
 using stepwell::testing::file_operation;
 }  // namespace stepwell::testing
 
