@@ -159,7 +159,7 @@ private:
 
   void add_board() {
     auto& command = add("board", "A page in a browser that shows all runs below a directory", board_, &serve_board);
-    command.add_option("DIRECTORY", board_.directory, "the directory of the runs")->required();
+    command.add_option("DIRECTORY", board_.directory, "the directory of the runs; it may be made later")->required();
     command.add_option("--port", board_.port, "the port; a free one if it is in use")->capture_default_str()->type_name("PORT");
     command.add_option("--address", board_.address, "the IP address to listen on; other machines need the token of the URL to read")
         ->capture_default_str()

@@ -71,21 +71,28 @@ export class Scalars {
     this.value.push(value);
   }
 
-  /** Returns the body of /api/curve. */
-  reduce(buckets, axis, from, to) {
+  /** Changes when points are removed. */
+  revision = 1;
+
+  /** Returns the body of /api/curve. `since`: the number of points that the page knows. */
+  reduce(buckets, axis, from, to, since = 0) {
     const key = axis === 'time' ? this.time : this.step;
-    let first = key.findIndex((x) => x >= from);
+    const isWhole = from === -Infinity && to === Infinity;
+    let first = isWhole ? since : key.findIndex((x) => x >= from);
     if (first < 0) first = key.length;
     let last = first;
     while (last < key.length && key[last] <= to) ++last;
-    first = Math.max(0, first - 1);
+    if (!isWhole) first = Math.max(0, first - 1);
     last = Math.min(key.length, last + 1);
     const points = last - first;
     const count = Math.min(buckets, points);
     const bytes = Buffer.alloc(32 + 96 * count);
     bytes.write('SWC1', 0, 'latin1');
     bytes.writeUInt32LE(count, 4);
-    bytes.writeDoubleLE(points, 8);
+    bytes.writeDoubleLE(isWhole ? key.length : points, 8);
+    bytes.writeDoubleLE(this.revision, 16);
+    bytes.writeUInt32LE(isWhole ? key.length : 0, 24);
+    bytes.writeUInt32LE(isWhole ? count : 0, 28);
     for (let i = 0; i < count; ++i) {
       const begin = first + Math.floor((i * points) / count);
       const end = first + Math.floor(((i + 1) * points) / count);
@@ -126,6 +133,7 @@ export class Scalars {
       tag,
       kind: 'scalar',
       points: this.step.length,
+      revision: this.revision,
       first_step: this.step[0],
       last_step: this.step.at(-1),
       min: fold((a, b) => a <= b) ?? null,
@@ -149,6 +157,8 @@ export class MockRun {
   hparams = {};
   error = null;
   changed = Date.now() / 1000;
+  bytes = 1000;
+  ending = null;
 
   constructor(name, isLive = false) {
     this.name = name;
@@ -319,7 +329,14 @@ export class MockServer {
         return this.session ? this.stateObject() : undefined;
       case '/api/runs':
         return {
-          runs: this.runs.map((one) => ({ run: one.name, is_live: one.isLive, changed: one.changed, bytes: 1000, files: 1 })),
+          runs: this.runs.map((one) => ({
+            run: one.name,
+            is_live: one.isLive,
+            changed: one.changed,
+            bytes: one.bytes,
+            files: 1,
+            ending: one.ending,
+          })),
           is_cut: false,
         };
       case '/api/tags':
@@ -342,10 +359,12 @@ export class MockServer {
         return run && { images: of('images').map(({ content, ...image }) => ({ ...image, bytes: content.length })) };
       case '/api/image':
         return of('images')?.find((image) => image.step === Number(get('step')))?.content;
-      case '/api/curve':
-        return run?.scalars
-          .get(get('tag'))
-          ?.reduce(Number(get('buckets') ?? 1024), get('axis') ?? 'step', Number(get('from') ?? -Infinity), Number(get('to') ?? Infinity));
+      case '/api/curve': {
+        const curve = run?.scalars.get(get('tag'));
+        const since = Number(get('revision')) === curve?.revision ? Number(get('since')) : 0;
+        const range = [Number(get('from') ?? -Infinity), Number(get('to') ?? Infinity)];
+        return curve?.reduce(Number(get('buckets') ?? 1024), get('axis') ?? 'step', ...range, since);
+      }
       default: {
         const trace = /^\/api\/trace\/(\d+)$/.exec(url.pathname);
         if (trace) return this.traces.get(Number(trace[1]));

@@ -462,7 +462,8 @@ struct directory_board::state {
 directory_board::directory_board(board_options options) {
   board::check(options);
   const auto info = io::posix_file_system()->stat(options.runs_directory);
-  if (!info || !info->is_directory) { throw not_found_error("there is no such directory", options.runs_directory); }
+  if (info && !info->is_directory) { throw invalid_argument_error("the directory of the board is a file: " + options.runs_directory); }
+  if (!info) { log_warning("board: there is no directory " + options.runs_directory + " yet; its runs appear when it is made"); }
   state_ = std::make_unique<state>(options);
 }
 directory_board::directory_board(directory_board&&) noexcept = default;

@@ -149,9 +149,10 @@ board_hook(board_options, Watched...) -> board_hook<Watched...>;
 /// that are appended to the file.
 class directory_board {
 public:
-  /// Starts the server on a thread of its own. `options.runs_directory` is the directory.
-  /// @errors `not_found_error` if there is no such directory. `invalid_argument_error` for invalid options. `unavailable_error` if the
-  /// address cannot be used.
+  /// Starts the server on a thread of its own. `options.runs_directory` is the directory. If it does not exist, its runs appear as soon as it
+  /// is made.
+  /// @errors `invalid_argument_error` if the path is that of a file, and for other invalid options. `unavailable_error` if the address cannot
+  /// be used.
   explicit directory_board(board_options options);
   directory_board(directory_board&&) noexcept;
   directory_board& operator=(directory_board&&) = delete;

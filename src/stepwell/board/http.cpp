@@ -4,7 +4,6 @@
 #include "stepwell/base/error.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -13,8 +12,8 @@
 namespace stepwell::board {
 namespace {
 
-constexpr std::string_view bearer = "Bearer ";
 constexpr std::size_t most_parameters = 200;
+constexpr std::size_t longest_shown_host = 200;
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
@@ -22,10 +21,28 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// Returns the host without its port: "localhost" of "localhost:8080", "[::1]" of "[::1]:8080".
+bool is_number(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char letter) { return letter >= '0' && letter <= '9'; });
+}
+
+/// Returns the host without its port: "localhost" of "localhost:8080", "[::1]" of "[::1]:8080". Empty if the port is not a number.
 std::string_view without_port(std::string_view host) {
   const auto end_of_address = host.find(']');
-  return host.substr(0, host.find(':', end_of_address == std::string_view::npos ? 0 : end_of_address));
+  const auto colon = host.find(':', end_of_address == std::string_view::npos ? 0 : end_of_address);
+  if (colon == std::string_view::npos) { return host; }
+  return is_number(host.substr(colon + 1)) ? host.substr(0, colon) : std::string_view();
+}
+
+/// Returns true for an IPv4 address such as "127.0.0.1", and not for a name that begins like one.
+bool is_loopback_v4(std::string_view name) {
+  int parts = 0;
+  for (auto rest = name; parts < 5; ++parts) {
+    const auto part = rest.substr(0, rest.find('.'));
+    if (!is_number(part) || part.size() > 3 || (parts == 0 && part != "127")) { return false; }
+    if (part.size() == rest.size()) { return parts == 3; }
+    rest.remove_prefix(part.size() + 1);
+  }
+  return false;
 }
 
 /// Returns true if the texts are equal. The time depends only on their lengths.
@@ -66,7 +83,7 @@ std::optional<std::string> unescaped(std::string_view text, bool is_query) {
 }  // namespace
 
 answer refusal(int status, std::string_view why) {
-  return {status, nlohmann::json{{"error", why}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+  return {status, nlohmann::json{{"error", why}}.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)};
 }
 
 access_rules::access_rules(const std::vector<std::string>& more_hosts, std::string token) : token_(std::move(token)) {
@@ -74,30 +91,49 @@ access_rules::access_rules(const std::vector<std::string>& more_hosts, std::stri
   for (const auto& host : more_hosts) { more_hosts_.push_back(lower_case(host)); }
 }
 
+bool access_rules::is_listed(std::string_view host) const {
+  const auto given = lower_case(host);
+  const auto name = without_port(given);
+  return !name.empty() && std::ranges::any_of(more_hosts_, [&](const std::string& one) { return one == given || one == name; });
+}
+
 bool access_rules::is_our_name(const request& asked) const {
   const auto given = lower_case(asked.hosts.front());
-  const std::string name(without_port(given));
-  const bool has_port = given == name + ":" + std::to_string(asked.port) || (asked.port == 80 && given == name);
+  const auto name = without_port(given);
   const auto address = asked.address.find(':') == std::string::npos ? asked.address : "[" + asked.address + "]";
-  const std::array<std::string_view, 4> here{"127.0.0.1", "localhost", "[::1]", address};
-  if (has_port && !name.empty() && std::ranges::find(here, name) != here.end()) { return true; }
-  return std::ranges::any_of(more_hosts_, [&](const std::string& one) { return one == given || one == name; });
+  if (name.empty()) { return false; }
+  return name == "localhost" || name == "[::1]" || is_loopback_v4(name) || name == address || is_listed(given);
 }
 
 std::optional<answer> access_rules::refusal_of(const request& asked) const {
   if (asked.hosts.size() != 1) { return refusal(400, "a request needs exactly one Host"); }
   const std::string& host = asked.hosts.front();
-  if (!is_our_name(asked)) { return refusal(421, "unknown Host; start the server with this name in its list of hosts to accept it"); }
-  const auto is_ours = [&](const std::string& origin) { return origin == "http://" + host || origin == "https://" + host; };
+  if (!is_our_name(asked)) {
+    return refusal(421, "the Host \"" + host.substr(0, longest_shown_host) +
+                            "\" is not a name of this server; to accept it, start the server with this name in its list of hosts (stepwell "
+                            "board --host NAME, board_options::hosts), or use localhost");
+  }
+  const auto is_ours = [&](std::string_view origin) {
+    const auto scheme = origin.find("://");
+    const bool is_web = scheme != std::string_view::npos && (origin.starts_with("http://") || origin.starts_with("https://"));
+    const auto from = is_web ? origin.substr(scheme + 3) : std::string_view();
+    return is_web && (from == host || is_listed(from));  // a proxy may have replaced the Host
+  };
   if (asked.origins.size() > 1 || !std::ranges::all_of(asked.origins, is_ours)) {
-    return refusal(403, "requests from another Origin are rejected");
+    return refusal(403, "the Origin is not the Host of the request, nor in the server's list of hosts; requests from other pages are rejected");
   }
   return std::nullopt;
 }
 
 bool access_rules::has_token(const request& asked) const noexcept {
-  const std::string_view given = asked.authorization;
-  return given.starts_with(bearer) && are_equal_in_constant_time(given.substr(bearer.size()), token_);
+  constexpr std::string_view scheme = "bearer";  // in any case (RFC 9110, 11.1)
+  std::string_view given = asked.authorization;
+  const auto is_same = [](char one, char other) { return std::tolower(static_cast<unsigned char>(one)) == other; };
+  if (!std::ranges::equal(given.substr(0, scheme.size()), scheme, is_same)) { return false; }
+  given.remove_prefix(scheme.size());
+  if (!given.starts_with(' ')) { return false; }
+  given.remove_prefix(std::min(given.find_first_not_of(' '), given.size()));
+  return are_equal_in_constant_time(given, token_);
 }
 
 std::string random_token() {

@@ -60,21 +60,24 @@ using answering = std::function<answer(const request&)>;
 /// lack the token.
 class access_rules {
 public:
-  /// `localhost` and the address on which a request arrives are always accepted as hosts, with the port of the server. `more_hosts` are
-  /// accepted, too. A name without a port is accepted with every port. A name with a port is accepted with this port only.
+  /// `localhost`, the loopback addresses and the address on which a request arrives are always accepted as hosts. The port does not matter,
+  /// because a tunnel or a container has another one. `more_hosts` are accepted, too. A name without a port is accepted with every port. A
+  /// name with a port is accepted with this port only.
   /// @errors `invalid_argument_error` if `token` is empty.
   access_rules(const std::vector<std::string>& more_hosts, std::string token);
 
   /// Returns the error answer for a request that must not be processed: 400 unless it has exactly one `Host`, 421 for a host that is not in
-  /// the list, 403 if there are several `Origin` headers or one other than this server. Returns nothing for an accepted request.
+  /// the list, 403 if there are several `Origin` headers or one that is neither the host of the request nor in `more_hosts`. Returns nothing for an
+  /// accepted request.
   [[nodiscard]] std::optional<answer> refusal_of(const request& asked) const;
 
-  /// Returns true if the request has `Authorization: Bearer TOKEN`. Takes the same time for every token of the same length.
+  /// Returns true if the request has `Authorization: Bearer TOKEN`. `Bearer` may have any case. Takes the same time for every token of the same length.
   [[nodiscard]] bool has_token(const request& asked) const noexcept;
   [[nodiscard]] const std::string& token() const noexcept { return token_; }
 
 private:
   [[nodiscard]] bool is_our_name(const request& asked) const;
+  [[nodiscard]] bool is_listed(std::string_view host) const;
 
   std::vector<std::string> more_hosts_;  // in lower case
   std::string token_;

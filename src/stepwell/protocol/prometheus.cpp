@@ -2,6 +2,7 @@
 #include "stepwell/protocol/prometheus.hpp"
 
 #include "stepwell/base/detail/default_float_mode.hpp"
+#include "stepwell/base/detail/printable.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/format/detail/coding.hpp"
 
@@ -52,7 +53,7 @@ constexpr std::array exposed_metrics = {
 
 std::string escaped_label(std::string_view text) {
   std::string made;
-  for (const char letter : format::to_utf8(text)) {
+  for (const char letter : detail::printable_lines(format::to_utf8(text))) {
     if (letter == '\\' || letter == '"') { made += '\\'; }
     made += letter == '\n' ? std::string("\\n") : std::string(1, letter);
   }

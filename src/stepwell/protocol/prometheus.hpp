@@ -22,7 +22,7 @@ struct named_metrics {
 /// Returns the metrics of all `sessions` in the text format of Prometheus, for an HTTP server of the program: one line for each number,
 /// with the label `session="NAME"` unless the name is empty. Prometheus can derive rates: `rate(stepwell_global_step[1m])` are steps per
 /// second. Watched values have the label `name="NAME"`: `stepwell_watched{name="loss"} 0.25`. In names, U+FFFD replaces bytes that are not
-/// UTF-8.
+/// UTF-8, and control characters are escaped: "\\x1b".
 /// @errors `invalid_argument_error` if two names are equal. @threads Any.
 [[nodiscard]] std::string prometheus_text(std::span<const named_metrics> sessions);
 /// Like the other overload, for one session: `prometheus_text(session.metrics(), "root", session.watched())`.

@@ -412,8 +412,23 @@ TEST_CASE("a port that is in use is replaced by a free one, and an address that 
   CHECK(get(at.port, "/").find("Content-Security-Policy: default-src 'none'; script-src ") != std::string::npos);
   CHECK_THROWS_AS(sw::directory_board({.address = "localhost", .runs_directory = directory.path()}), sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::directory_board({.address = "192.0.2.1", .runs_directory = directory.path()}), sw::unavailable_error);
-  CHECK_THROWS_AS(sw::directory_board({.runs_directory = directory.path() + "/none"}), sw::not_found_error);
+  std::ofstream(directory.path() + "/file") << "";
+  CHECK_THROWS_AS(sw::directory_board({.runs_directory = directory.path() + "/file"}), sw::invalid_argument_error);
   CHECK_THROWS_AS(sw::board_hook<>({.update_secs = -1}), sw::invalid_argument_error);
+}
+
+TEST_CASE("a board may be started before the directory of its runs exists", "[board][hook]") {
+  const sw::test::log_capture log;
+  const sw::test::temporary_directory directory;
+  const auto later = directory.path() + "/runs";
+  const sw::directory_board waiting({.port = 0, .runs_directory = later, .on_ready = [](const std::string&) {}});
+  const place at(waiting.url());
+  CHECK(log.contains(sw::log_level::warning, "there is no directory " + later + " yet"));
+  CHECK(get(at.port, "/api/board").find(R"("is_missing":true)") != std::string::npos);
+  CHECK(get(at.port, "/api/runs").find(R"("runs":[])") != std::string::npos);
+  sw::summary::writer(later + "/a").add_scalar("loss", 1.0f, 1);
+  CHECK(get(at.port, "/api/board").find(R"("is_missing":false)") != std::string::npos);
+  CHECK(get(at.port, "/api/runs").find(R"("run":"a")") != std::string::npos);
 }
 
 TEST_CASE("slow and idle connections do not keep others from the server", "[board][hook]") {

@@ -4,10 +4,12 @@
 
 #include <stepwell/board/detail/board_service.hpp>
 #include <stepwell/board/http_server.hpp>
+#include <stepwell/protocol/run_ending.hpp>
 #include <stepwell/summary/writer.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -223,6 +225,8 @@ TEST_CASE("an action needs the token, JSON and a session", "[board][service]") {
   CHECK(rig.post("stop", "{}", "").status == 415);
   CHECK(rig.post("stop", "not JSON").status == 400);
   CHECK(rig.post("stop", "[]").status == 400);
+  CHECK(rig.post("stop", "[]", "Application/JSON ; charset=utf-8").status == 400);
+  CHECK(rig.post("stop", "{}", "application/jsonp").status == 415);
   CHECK(rig.post("trace", R"({"steps": 0})").status == 400);
   CHECK(rig.post("trace", R"({"steps": 1e9})").status == 400);
   CHECK(rig.post("explode").status == 404);
@@ -277,6 +281,7 @@ TEST_CASE("a session is shown as its hook has reported it", "[board][service]") 
   view.watched = {{"loss", std::numeric_limits<double>::infinity(), 49}};
   view.step_time = step_time{.samples = 1, .model = 0.5, .data = 0.25, .hooks = {{"a", 0.25}}};
   view.metrics.recoveries = 2;
+  view.watched.push_back({"control\x1b[2J\r\u009b\n", 1, 49});
   rig.live->set(view);
   const auto seen = rig.value("/api/session");
   CHECK(seen["phase"] == "running");
@@ -288,6 +293,8 @@ TEST_CASE("a session is shown as its hook has reported it", "[board][service]") 
   CHECK(seen["recoveries"] == 2);
   CHECK(rig.get("/metrics").body.find("stepwell_recoveries_total{session=\"rig\"} 2\n") != std::string::npos);
   CHECK(rig.get("/metrics").body.find("stepwell_watched{session=\"rig\",name=\"loss\"} +Inf\n") != std::string::npos);
+  CHECK(rig.get("/metrics").body.find(R"(name="control\\x1b[2J\\x0d\\xc2\\x9b\n"} 1)") != std::string::npos);
+  CHECK(rig.get("/api/session").body.find_first_of("\x1b\x9b\x7f") == std::string::npos);
   rig.live->set_phase("failed");
   CHECK(rig.get("/healthz").status == 503);
 }
@@ -313,6 +320,91 @@ TEST_CASE("a late visitor sees the values that the event files get with their ne
   CHECK(run["tags"][0]["last"] == 10);
   CHECK(column(rig.get("/api/curve?run=a&tag=loss").body, 0) == std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20});
   CHECK(column(rig.get("/api/curve?run=a&tag=loss&from=16").body, 0) == std::vector<double>{15, 20});
+}
+
+TEST_CASE("a client that knows a curve gets only the points that are new", "[board][service]") {
+  const board_rig rig(true);
+  const auto out = rig.write("a");
+  const auto header = [](const std::string& body) {
+    struct {
+      double total, revision;
+      std::uint32_t fixed_points, fixed_buckets;
+    } read{};
+    static_assert(sizeof read == 24);
+    std::memcpy(&read, body.data() + 8, sizeof read);
+    return read;
+  };
+  for (int step = 1; step <= 1000; ++step) { out->add_scalar("loss", static_cast<float>(step), step); }
+  out->flush();
+  const auto whole = header(rig.get("/api/curve?run=a&tag=loss&buckets=100").body);
+  CHECK(whole.fixed_points == 1000);
+  CHECK(whole.fixed_buckets == 100);
+  CHECK(rig.value("/api/tags?run=a")["runs"][0]["tags"][0]["revision"] == whole.revision);
+  for (int step = 1001; step <= 1003; ++step) { out->add_scalar("loss", static_cast<float>(step), step); }
+  out->flush();
+  session_view view;
+  view.watched = {{"loss", 7, 1010}};
+  rig.live->set(view);
+  const auto since = [&](std::uint32_t points, double revision) {
+    return rig.get("/api/curve?run=a&tag=loss&buckets=100&since=" + std::to_string(points) +
+                   "&revision=" + std::to_string(static_cast<std::uint64_t>(revision)));
+  };
+  const auto news = since(whole.fixed_points, whole.revision).body;
+  CHECK(column(news, 0) == std::vector<double>{1001, 1002, 1003, 1010});
+  CHECK(header(news).total == 1004);
+  CHECK(header(news).fixed_points == 1003);
+  CHECK(header(news).fixed_buckets == 3);  // the value in memory is sent again
+  CHECK(column(since(1003, whole.revision).body, 0) == std::vector<double>{1010});
+  CHECK(column(since(1000, whole.revision + 1).body, 0).size() == 100);  // another revision: the whole curve
+  CHECK(column(rig.get("/api/curve?run=a&tag=loss&buckets=1").body, 0).size() == 1);
+  out->add_session_log(sw::format::session_status::start, 500);
+  out->flush();
+  const auto again = since(1003, whole.revision).body;
+  CHECK(column(again, 0).front() == 1);
+  CHECK(header(again).revision != whole.revision);
+}
+
+TEST_CASE("runs that have ended are marked, and how they ended", "[board][service]") {
+  const board_rig rig;
+  auto& files = *sw::io::posix_file_system();
+  for (const auto* run : {"a", "a/eval", "b", "c", "d"}) { rig.write(run)->add_scalar("loss", 1.0f, 1); }
+  const auto end = [&](const std::string& run, sw::session_ending how, sw::stop_cause cause) {
+    sw::detail::write_ending_file(files, rig.directory.path() + "/" + run, {how, {cause, "why " + run}, 7});
+  };
+  const auto ending_of = [&](const std::string& run) {
+    const auto runs = rig.value("/api/runs")["runs"];
+    for (const auto& one : runs) {
+      if (one["run"] == run) { return one["ending"]; }
+    }
+    return json("unknown run");
+  };
+  CHECK(ending_of("a") == nullptr);
+  end("a", sw::session_ending::finished, sw::stop_cause::last_step);
+  end("b", sw::session_ending::failed, sw::stop_cause::nan);
+  end("d", sw::session_ending::finished, sw::stop_cause::last_step);
+  std::ofstream(rig.directory.path() + "/d/stepwell.ending") << "damaged";
+  CHECK(ending_of("a") == json{{"how", "finished"}, {"cause", "last_step"}, {"text", "why a"}, {"step", 7}});
+  CHECK(ending_of("a/eval")["how"] == "finished");  // its files end with those of the run
+  CHECK(ending_of("b")["how"] == "failed");
+  CHECK(ending_of("c") == nullptr);
+  CHECK(ending_of("d") == nullptr);
+  sw::detail::remove_ending_file(files, rig.directory.path() + "/a");  // it runs again
+  CHECK(ending_of("a") == nullptr);
+  CHECK(ending_of("a/eval") == nullptr);
+}
+
+TEST_CASE("of many histograms, those that stay are at about equal distances", "[board][service]") {
+  const board_rig rig;
+  {
+    const auto out = rig.write("a");
+    for (int step = 1; step <= 1500; ++step) { out->add_histogram("weights", std::vector<float>{1, 2, 3}, step); }
+  }
+  const auto all = rig.value("/api/histograms?run=a&tag=weights&count=200")["histograms"];
+  REQUIRE(all.size() == 200);
+  CHECK(all.back()["step"] == 1500);
+  int widest = 0;
+  for (std::size_t i = 1; i < all.size(); ++i) { widest = std::max(widest, all[i]["step"].get<int>() - all[i - 1]["step"].get<int>()); }
+  CHECK(widest <= 16);
 }
 
 TEST_CASE("a stream of events continues after the last event of its client, and says what was skipped", "[board][service]") {

@@ -43,6 +43,48 @@ TEST_CASE("a curve that has become too long keeps its extremes, and where it was
   CHECK(std::ranges::is_sorted(all.points(), {}, &curve_point::step));
 }
 
+TEST_CASE("the mean and the counts of a curve do not change when it becomes too long, and its ends stay", "[board][curve]") {
+  for (int rounds = 0; rounds <= 3; ++rounds) {
+    CAPTURE(rounds);
+    curve all;
+    for (int i = 0; i < 16'000; ++i) { all.add({i, 1.0 * i, i % 1000 == 500 ? not_a_number : i % 10 == 9 ? 1.0 : 0.0}); }
+    for (int round = 0; round < rounds; ++round) { all.thin_out(1); }
+    const auto bucket = all.all();
+    CHECK(bucket.mean == Approx(1600.0 / 15'984));
+    CHECK(bucket.finite == 15'984);
+    CHECK(bucket.nan == 16);
+    CHECK(bucket.first.step == 0);
+    CHECK(bucket.last.step == 15'999);
+    CHECK(all.extremes().non_finite == 16);
+    for (const auto& tenth : reduce(all.part(), 10)) { CHECK(tenth.mean == Approx(0.1).margin(0.02)); }
+  }
+  auto few = curve_of({0, 1, 0.5, 0.5, 0, 1, 0.5, 0.25});
+  few.thin_out(4);
+  CHECK(few.points().back().step == 8);
+  CHECK(few.all().mean == 3.75 / 8);
+  few.add({9, 108, 7.25});
+  CHECK(few.all().mean == 11.0 / 9);
+  curve other;
+  other.add({1, 100, 3});
+  other.add_points_of(few, 8);
+  CHECK(other.points().size() == 2);
+  CHECK(bucket_of(curve_of({1e308, 1e308, -1e308, -1e308}).points()).mean == 0);
+}
+
+TEST_CASE("the extremes of a curve are known without a look at its points, also after steps are made again", "[board][curve]") {
+  auto all = curve_of({3, not_a_number, 9, -2, 9, infinity});
+  CHECK(all.extremes().min == -2);
+  CHECK(all.extremes().min_step == 4);
+  CHECK(all.extremes().max == 9);
+  CHECK(all.extremes().max_step == 3);
+  CHECK(all.extremes().non_finite == 2);
+  CHECK(all.cut(3));
+  CHECK(all.extremes().max == 3);
+  CHECK(all.extremes().non_finite == 1);
+  CHECK(all.cut(1));
+  CHECK(std::isnan(all.extremes().max));
+}
+
 TEST_CASE("a spike of one step among a million is in one bucket, and zoom shows its step", "[board][curve]") {
   std::vector<double> values(1'000'000, 1.0);
   values[654'320] = 50;
@@ -82,13 +124,13 @@ TEST_CASE("values that are not finite are counted where they are, and do not cha
 
 TEST_CASE("a range has one point before and one after it, so that lines reach the edge", "[board][curve]") {
   const auto all = curve_of({1, 2, 3, 4, 5, 6});
-  CHECK(all.points_in({.from = 3, .to = 4}).front().step == 2);
-  CHECK(all.points_in({.from = 3, .to = 4}).back().step == 5);
-  CHECK(all.points_in({.from = -5, .to = 100}).size() == 6);
-  CHECK(all.points_in({.axis = curve_axis::time, .from = 104}).front().step == 4);
-  CHECK(all.points_in({.from = 100}).size() == 1);
-  CHECK(all.points_in({.to = -1}).size() == 1);
-  CHECK(curve().points_in({.from = 1, .to = 2}).empty());
+  CHECK(all.points_in({.from = 3, .to = 4}).points.front().step == 2);
+  CHECK(all.points_in({.from = 3, .to = 4}).points.back().step == 5);
+  CHECK(all.points_in({.from = -5, .to = 100}).points.size() == 6);
+  CHECK(all.points_in({.axis = curve_axis::time, .from = 104}).points.front().step == 4);
+  CHECK(all.points_in({.from = 100}).points.size() == 1);
+  CHECK(all.points_in({.to = -1}).points.size() == 1);
+  CHECK(curve().points_in({.from = 1, .to = 2}).points.empty());
 }
 
 TEST_CASE("points are in the order of their steps, and those of steps that are made again can be removed", "[board][curve]") {
@@ -110,7 +152,7 @@ TEST_CASE("points are in the order of their steps, and those of steps that are m
 
 TEST_CASE("the binary form has a header and twelve columns", "[board][curve]") {
   const auto all = curve_of({1, 5, not_a_number});
-  const auto text = encode_buckets(reduce(all.points(), 2), 3, 7);
+  const auto text = encode_buckets(reduce(all.points(), 2), {.total = 3, .revision = 7, .fixed_points = 2, .fixed_buckets = 1});
   REQUIRE(text.size() == 32 + 2 * 12 * sizeof(double));
   CHECK(text.substr(0, 4) == "SWC1");
   const auto number = [&](std::size_t column, std::size_t row) {
@@ -118,10 +160,14 @@ TEST_CASE("the binary form has a header and twelve columns", "[board][curve]") {
     std::memcpy(&value, text.data() + 32 + (column * 2 + row) * sizeof value, sizeof value);
     return value;
   };
-  double header[3];
+  double header[2];
   std::memcpy(header, text.data() + 8, sizeof header);
   CHECK(header[0] == 3);
   CHECK(header[1] == 7);
+  std::uint32_t fixed[2];
+  std::memcpy(fixed, text.data() + 24, sizeof fixed);
+  CHECK(fixed[0] == 2);
+  CHECK(fixed[1] == 1);
   CHECK(number(0, 0) == 1);    // step_first
   CHECK(number(1, 1) == 3);    // step_last
   CHECK(number(2, 0) == 100);  // time_first

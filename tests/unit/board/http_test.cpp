@@ -33,16 +33,21 @@ std::string echo(std::string_view bytes) {
 TEST_CASE("a request for another host is rejected, so that a foreign name cannot resolve to the server", "[board][http]") {
   const access_rules rules({"Train.Example", "proxy.example:8443"}, "token");
   for (const auto* host :
-       {"127.0.0.1:6007", "localhost:6007", "LOCALHOST:6007", "[::1]:6007", "train.example", "train.example:1", "proxy.example:8443"}) {
+       {"127.0.0.1:6007", "localhost:6007", "LOCALHOST:6007", "[::1]:6007", "train.example", "train.example:1", "proxy.example:8443",
+        "localhost", "localhost:16007", "127.0.0.1:8080", "127.1.2.3:9", "[::1]:9"}) {  // a tunnel or a container has another port
     CAPTURE(host);
     CHECK_FALSE(rules.refusal_of(asking(host)));
   }
-  for (const auto* host : {"evil.example", "localhost", "localhost:6008", "localhost.evil.example:6007", "127.0.0.1.evil.example:6007",
-                           "[::2]:6007", ":6007", "", "proxy.example:1", "proxy.example", "train.example.", "127.0.0.1:6007:6007"}) {
+  for (const auto* host : {"evil.example", "localhost.evil.example:6007", "127.0.0.1.evil.example:6007", "127.evil.example", "127.0.0.1.1",
+                           "128.0.0.1:6007", "localhost:evil", "localhost:", "localhost:6007.evil.example", "[::2]:6007", ":6007", "",
+                           "proxy.example:1", "proxy.example", "train.example.", "127.0.0.1:6007:6007", "192.168.1.5:6007"}) {
     CAPTURE(host);
     REQUIRE(rules.refusal_of(asking(host)));
     CHECK(rules.refusal_of(asking(host))->status == 421);
   }
+  CHECK(rules.refusal_of(asking("evil.example:1"))->body.find("the Host \\\"evil.example:1\\\" is not a name of this server") !=
+        std::string::npos);
+  CHECK(rules.refusal_of(asking("evil\x1b[2J\u009b"))->body.find_first_of("\x1b\x9b") == std::string::npos);
   auto twice = asking("localhost:6007");
   twice.hosts.emplace_back("localhost:6007");
   CHECK(rules.refusal_of(twice)->status == 400);
@@ -64,6 +69,10 @@ TEST_CASE("the address on which a request arrives is accepted as its host, becau
 TEST_CASE("a request of a page of another site is rejected", "[board][http]") {
   const access_rules rules({}, "token");
   CHECK_FALSE(rules.refusal_of(asking("localhost:6007", "http://localhost:6007")));
+  const access_rules behind_a_proxy({"hub.example"}, "token");  // which replaces the Host
+  CHECK_FALSE(behind_a_proxy.refusal_of(asking("127.0.0.1:6007", "https://hub.example")));
+  CHECK(behind_a_proxy.refusal_of(asking("127.0.0.1:6007", "https://evil.example"))->status == 403);
+  CHECK(behind_a_proxy.refusal_of(asking("127.0.0.1:6007", "ftp://hub.example"))->status == 403);
   for (const auto* origin :
        {"http://evil.example", "null", "http://localhost:6008", "http://127.0.0.1:6007", "http://localhost:6007.evil.example"}) {
     CAPTURE(origin);
@@ -72,12 +81,15 @@ TEST_CASE("a request of a page of another site is rejected", "[board][http]") {
   }
 }
 
-TEST_CASE("only the exact token is accepted", "[board][http]") {
+TEST_CASE("only the exact token is accepted, after the word Bearer in any case", "[board][http]") {
   const access_rules rules({}, "0123456789abcdef");
   auto asked = asking("localhost:6007");
-  asked.authorization = "Bearer 0123456789abcdef";
-  CHECK(rules.has_token(asked));
-  for (const auto* wrong : {"", "Bearer", "Bearer ", "Bearer 0123456789abcde", "Bearer 0123456789abcdef0", "Bearer 0123456789abcdeF",
+  for (const auto* right : {"Bearer 0123456789abcdef", "bearer 0123456789abcdef", "BEARER  0123456789abcdef"}) {
+    CAPTURE(right);
+    asked.authorization = right;
+    CHECK(rules.has_token(asked));
+  }
+  for (const auto* wrong : {"bearer0123456789abcdef", "bear 0123456789abcdef", "Bearer:0123456789abcdef", "", "Bearer", "Bearer ", "Bearer 0123456789abcde", "Bearer 0123456789abcdef0", "Bearer 0123456789abcdeF",
                             "Basic 0123456789abcdef", "0123456789abcdef"}) {
     CAPTURE(wrong);
     asked.authorization = wrong;

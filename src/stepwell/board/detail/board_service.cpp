@@ -13,8 +13,10 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -72,7 +74,8 @@ json list(const Range& all, Convert convert) {
   return made;
 }
 
-std::string text_of(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+/// Returns the JSON in ASCII, so a terminal that shows it gets no control character.
+std::string text_of(const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace); }
 answer good(const json& value) { return {200, text_of(value)}; }
 
 /// Returns the number that is the whole text. Throws `refused` if it is not a number.
@@ -131,6 +134,11 @@ json mark_json(const run_mark& mark) {
   return {{"kind", mark.kind}, {"step", mark.step}, {"time", number(mark.time)}, {"text", mark.text}};
 }
 
+json ending_json(const std::optional<run_ending>& of) {
+  if (!of) { return {}; }
+  return {{"how", to_string(of->how)}, {"cause", to_string(of->why.cause)}, {"text", of->why.text}, {"step", of->global_step}};
+}
+
 json line_json(const log_line& line) {
   return {{"number", line.number}, {"time", line.time}, {"level", to_string(line.level)}, {"text", line.text}};
 }
@@ -174,23 +182,26 @@ std::vector<checkpoint_entry> checkpoints_in(io::file_system& files, const std::
   return all;
 }
 
-json scalar_json(const std::string& tag, const curve& of) {
-  const auto all = of.all();
-  const auto step_with = [&](double value) {
-    const auto found = std::ranges::find(of.points(), value, &curve_point::value);
-    return found == of.points().end() ? json() : json(found->step);
-  };
+/// Returns the tag of a curve: the points of the event files, and the later ones in memory.
+json scalar_json(const std::string& tag, const curve& in_files, const curve& later) {
+  const bool has_files = !in_files.points().empty();
+  const auto& first = has_files ? in_files.points().front() : later.points().front();
+  const auto& last = later.points().empty() ? in_files.points().back() : later.points().back();
+  auto extremes = in_files.extremes();
+  extremes.add(later.extremes());
+  const auto step_of = [](double value, std::int64_t step) { return std::isnan(value) ? json() : json(step); };
   return {{"tag", tag},
           {"kind", "scalar"},
-          {"points", of.points().size()},
-          {"first_step", all.first.step},
-          {"last_step", all.last.step},
-          {"min", number(all.min)},
-          {"max", number(all.max)},
-          {"min_step", step_with(all.min)},
-          {"max_step", step_with(all.max)},
-          {"last", number(all.last.value)},
-          {"non_finite", all.nan + all.pos_inf + all.neg_inf}};
+          {"points", in_files.points().size() + later.points().size()},
+          {"revision", has_files ? in_files.revision() : later.revision()},
+          {"first_step", first.step},
+          {"last_step", last.step},
+          {"min", number(extremes.min)},
+          {"max", number(extremes.max)},
+          {"min_step", step_of(extremes.min, extremes.min_step)},
+          {"max_step", step_of(extremes.max, extremes.max_step)},
+          {"last", number(last.value)},
+          {"non_finite", extremes.non_finite}};
 }
 
 /// Returns the tags of a run. `live` has the values in memory, which count as far as the event files do not have them. May be null.
@@ -199,12 +210,14 @@ json tags_json(const std::string& run, const run_history& of, const live_state* 
   auto first_time = of.first_time();
   auto last_time = of.last_time();
   auto last_step = of.last_step();
-  const auto add_curve = [&](const std::string& tag, const curve& curve) {
-    tags.emplace_back(tag, scalar_json(tag, curve));
-    const auto points = curve.points();
-    first_time = std::min(first_time.value_or(points.front().time), points.front().time);
-    last_time = std::max(last_time.value_or(points.back().time), points.back().time);
-    last_step = std::max(last_step.value_or(points.back().step), points.back().step);
+  const auto add_curve = [&](const std::string& tag, const curve& in_files, const curve& later) {
+    tags.emplace_back(tag, scalar_json(tag, in_files, later));
+    for (const auto& points : {in_files.points(), later.points()}) {
+      if (points.empty()) { continue; }
+      first_time = std::min(first_time.value_or(points.front().time), points.front().time);
+      last_time = std::max(last_time.value_or(points.back().time), points.back().time);
+      last_step = std::max(last_step.value_or(points.back().step), points.back().step);
+    }
   };
   const auto is_in_files = [&](const std::string& tag) {
     const auto known = of.curves().find(tag);
@@ -212,12 +225,12 @@ json tags_json(const std::string& run, const run_history& of, const live_state* 
   };
   for (const auto& [tag, curve] : of.curves()) {
     if (!is_in_files(tag)) { continue; }
-    const auto longer = live != nullptr ? live->with_later_points(tag, curve) : std::nullopt;
-    add_curve(tag, longer ? *longer : curve);
+    add_curve(tag, curve, live != nullptr ? live->later_points(tag, curve.last_step()) : board::curve());
   }
   if (live != nullptr) {
+    const curve none;
     live->each_curve([&](const std::string& tag, const curve& curve) {
-      if (!is_in_files(tag)) { add_curve(tag, curve); }
+      if (!is_in_files(tag)) { add_curve(tag, none, curve); }
     });
   }
   const auto add = [&](std::string_view kind, const auto& records) {
@@ -295,6 +308,10 @@ std::optional<double> remaining_seconds(const session_view& of, const std::vecto
   return std::isfinite(soonest) ? std::optional(soonest) : std::nullopt;
 }
 
+answer curve_answer(std::span<const curve_bucket> buckets, const curve_header& header) {
+  return {200, encode_buckets(buckets, header), "application/octet-stream"};
+}
+
 /// Returns the media type of an image that a browser may show. Empty for other bytes.
 std::string_view type_of_image(std::string_view bytes) {
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) { return "image/png"; }
@@ -362,6 +379,7 @@ public:
                  {"mode", of_.options.live ? "session" : "directory"},
                  {"title", of_.options.title},
                  {"directory", of_.options.directory},
+                 {"is_missing", !of_.options.directory.empty() && !of_.runs.files().stat(of_.options.directory)},
                  {"live_run", or_null(live_run())},
                  {"needs_token_to_read", of_.options.needs_token_to_read},
                  {"actions", actions()},
@@ -415,10 +433,11 @@ public:
   [[nodiscard]] answer runs() {
     const auto live = live_run();
     auto all = list(of_.runs.list(), [&](const run_entry& one) {
-      return json{{"run", one.run}, {"is_live", one.run == live}, {"changed", one.changed}, {"bytes", one.bytes}, {"files", one.files}};
+      return json{{"run", one.run},     {"is_live", one.run == live}, {"changed", one.changed},
+                  {"bytes", one.bytes}, {"files", one.files},         {"ending", ending_json(one.ending)}};
     });
     if (live && !of_.is_live_listed) {
-      all.push_back({{"run", *live}, {"is_live", true}, {"changed", of_.options.live->view().time}, {"bytes", 0}, {"files", 0}});
+      all.push_back({{"run", *live}, {"is_live", true}, {"changed", of_.options.live->view().time}, {"bytes", 0}, {"files", 0}, {"ending", json()}});
     }
     return good({{"runs", all}, {"is_cut", of_.runs.is_cut()}});
   }
@@ -435,14 +454,37 @@ public:
     const curve_range range{axis == "time" ? curve_axis::time : curve_axis::step, given.number<double>("from"), given.number<double>("to")};
     const auto run = given.need("run");
     const auto tag = given.need("tag");
+    const auto most = given.count("buckets", usual_buckets, most_buckets);
     const auto& all = history(run).curves();
     const auto known = all.find(tag);
-    const auto longer =
-        run == live_run() ? of_.options.live->with_later_points(tag, known != all.end() ? known->second : board::curve()) : std::nullopt;
-    const auto& of = longer ? *longer : found_in(all, tag);
-    const auto points = of.points_in(range);
-    const auto buckets = reduce(points, given.count("buckets", usual_buckets, most_buckets));
-    return {200, encode_buckets(buckets, points.size(), of.revision()), "application/octet-stream"};
+    const bool has_files = known != all.end() && !known->second.points().empty();
+    const auto later =
+        run == live_run() ? of_.options.live->later_points(tag, has_files ? known->second.last_step() : std::nullopt) : board::curve();
+    const bool has_later = !later.points().empty();
+    // Without points in the event files, the points in memory are all points. They are not sent twice, either.
+    const auto& fixed = has_files || !has_later ? found_in(all, tag) : later;
+    const bool has_tail = has_files && has_later;
+    if (range.from || range.to || most == 1) {
+      board::curve both;
+      if (has_tail) {
+        both = fixed;
+        both.add_points_of(later);
+      }
+      const auto part = (has_tail ? both : fixed).points_in(range);
+      return curve_answer(reduce(part, most), {.total = part.points.size(), .revision = fixed.revision()});
+    }
+    const auto is_known = given.number<std::uint64_t>("revision").value_or(0) == fixed.revision();
+    const auto since = is_known ? given.number<std::size_t>("since").value_or(0) : 0;
+    const auto part = fixed.part().part(std::min(since, fixed.points().size()));
+    const auto tail = has_tail ? later.points().size() : 0;
+    const auto tail_buckets = std::clamp(most * tail / std::max<std::size_t>(1, part.points.size() + tail), std::size_t{1}, most - 1);
+    auto buckets = reduce(part, tail > 0 ? most - tail_buckets : most);
+    const auto fixed_buckets = buckets.size();
+    if (tail > 0) { std::ranges::move(reduce(later.part(), tail_buckets), std::back_inserter(buckets)); }
+    return curve_answer(buckets, {.total = fixed.points().size() + tail,
+                                  .revision = fixed.revision(),
+                                  .fixed_points = fixed.points().size(),
+                                  .fixed_buckets = fixed_buckets});
   }
 
   [[nodiscard]] answer marks(const parameters& given) {
@@ -631,8 +673,13 @@ private:
     return found->second;
   }
 
+  /// Returns true for `application/json`, in any case, with or without parameters.
   [[nodiscard]] static bool is_json(std::string_view type) {
-    return type.substr(0, type.find(';')).starts_with("application/json") && type.find(',') == std::string_view::npos;
+    constexpr std::string_view wanted = "application/json";
+    auto name = type.substr(0, type.find(';'));
+    name = name.substr(0, name.find_last_not_of(" \t") + 1);
+    const auto is_same = [](char one, char other) { return std::tolower(static_cast<unsigned char>(one)) == other; };
+    return std::ranges::equal(name, wanted, is_same) && type.find(',') == std::string_view::npos;
   }
 
   [[nodiscard]] static std::int64_t steps_in(const json& given) {

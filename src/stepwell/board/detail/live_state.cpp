@@ -5,7 +5,6 @@
 #include "stepwell/format/detail/coding.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 namespace stepwell::board {
@@ -98,20 +97,14 @@ void live_state::each_curve(const std::function<void(const std::string&, const c
   for (const auto& [name, of] : curves_) { use(name, of); }
 }
 
-std::optional<curve> live_state::with_later_points(const std::string& name, const curve& in_files) const {
-  std::vector<curve_point> later;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = curves_.find(name);
-    if (found == curves_.end()) { return std::nullopt; }
-    if (in_files.points().empty()) { return found->second; }
-    const auto last = in_files.points().back().step;
-    std::ranges::copy_if(found->second.points(), std::back_inserter(later), [&](const curve_point& point) { return point.step > last; });
-  }
-  if (later.empty()) { return std::nullopt; }
-  curve made = in_files;
-  for (const auto& point : later) { made.add(point); }
-  return made;
+curve live_state::later_points(std::string_view name, std::optional<std::int64_t> after) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = curves_.find(name);
+  if (found == curves_.end()) { return {}; }
+  if (!after) { return found->second; }
+  curve later;
+  later.add_points_of(found->second, after);
+  return later;
 }
 
 std::vector<log_line> live_state::log_after(std::uint64_t number) const {

@@ -115,9 +115,9 @@ public:
   [[nodiscard]] std::vector<run_mark> marks() const;
   /// Calls `use` with the curve of each watched value, as far as the session was looked at. `use` must not use this object.
   void each_curve(const std::function<void(const std::string&, const curve&)>& use) const;
-  /// Returns the curve of a tag: the points of the event files, and then the points of the watched value of this name, as far as the session
-  /// was looked at. The event files get these values with their next flush. Empty if there are no other points than those of the files.
-  [[nodiscard]] std::optional<curve> with_later_points(const std::string& name, const curve& in_files) const;
+  /// Returns the points of the watched value `name` after the step `after`, or all of them, as far as the session was looked at. The event
+  /// files get these values with their next flush.
+  [[nodiscard]] curve later_points(std::string_view name, std::optional<std::int64_t> after) const;
   [[nodiscard]] std::vector<log_line> log_after(std::uint64_t number) const;
   /// Adds an action. Returns nothing if such an action is pending.
   [[nodiscard]] std::optional<action_record> request(std::string action, std::int64_t steps, double now, std::string text);

@@ -5,6 +5,7 @@
 #include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/board/detail/keep_newest.hpp"
+#include "stepwell/format/checkpoint/detail/ending_file.hpp"
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/events/detail/summary_values.hpp"
 #include "stepwell/kernel/statistics.hpp"
@@ -29,6 +30,7 @@ constexpr std::size_t largest_image = std::size_t{4} << 20;
 constexpr std::size_t most_marks = 1000;
 constexpr std::size_t most_runs = 10'000;
 constexpr std::size_t most_searched = 100'000;   // directories
+constexpr double longest_close = 10;             // seconds from the ending file to the last event of an evaluation below the run
 constexpr std::size_t most_points = 16'000'000;  // of all runs in memory, 24 bytes each
 
 /// Returns the number in a tensor with one element. Empty for other tensors.
@@ -38,16 +40,17 @@ std::optional<double> number_in(const tensor& held) {
   return kernel::number_at({held.dtype(), held.bytes()}, 0);
 }
 
-/// Keeps every second element if there are too many. The last one stays.
+/// Removes the element whose neighbours are closest to each other if there are more than `most`, so the others keep about equal distances.
+/// The first and the last element stay.
 template<class Record>
 void thin_out(std::vector<Record>& all, std::size_t most) {
   if (all.size() <= most) { return; }
-  std::size_t kept = 0;
-  for (std::size_t i = all.size() % 2 == 0 ? 1 : 0; i < all.size(); i += 2) {
-    if (kept != i) { all[kept] = std::move(all[i]); }
-    ++kept;
+  const auto gap = [&](std::size_t i) { return static_cast<double>(all[i + 1].step) - static_cast<double>(all[i - 1].step); };
+  std::size_t closest = 1;
+  for (std::size_t i = 2; i + 1 < all.size(); ++i) {
+    if (gap(i) < gap(closest)) { closest = i; }
   }
-  all.resize(kept);
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(closest));
 }
 
 template<class Map>
@@ -255,30 +258,38 @@ const std::vector<run_entry>& run_directory::list() {
   entries_.clear();
   is_cut_ = false;
   searched_ = 0;
-  search(root_, ".", depth_);
+  search(root_, ".", depth_, nullptr);
   std::ranges::sort(entries_, {}, &run_entry::run);
   return entries_;
 }
 
-void run_directory::search(const std::string& path, const std::string& run, int depth) {
+void run_directory::search(const std::string& path, const std::string& run, int depth, const ending_file* above) {
   const auto names = files_->list(path);
   if (!names) { return; }
   run_entry found{.run = format::to_utf8(run), .path = path};
   std::vector<std::string> below;
+  const ending_file* own = nullptr;
   for (const auto& name : *names) {
     const bool may_be_run = depth > 0 && !name.starts_with('.');
-    if (!summary::is_event_file(name) && !may_be_run) { continue; }
+    const bool is_ending = name == format::ending_file_name;
+    if (!summary::is_event_file(name) && !may_be_run && !is_ending) { continue; }
     const auto info = files_->stat(io::join_path(path, name));
     if (!info) { continue; }  // deleted, or a dangling link
     if (info->is_directory) {
       if (may_be_run) { below.push_back(name); }
+    } else if (is_ending) {
+      own = &ending_in(path, detail::wall_seconds(info->modified));
     } else if (summary::is_event_file(name)) {
       ++found.files;
       found.bytes += info->size;
       found.changed = std::max(found.changed, detail::wall_seconds(info->modified));
     }
   }
+  if (own != nullptr) { above = own; }
   if (found.files > 0) {
+    // The files of an evaluation below the run end with it, unless they were written later.
+    const bool has_ended = above != nullptr && (above == own || found.changed <= above->changed + longest_close);
+    if (has_ended) { found.ending = above->ending; }
     if (entries_.size() == most_runs) { is_cut_ = true; }
     if (!is_cut_) { entries_.push_back(std::move(found)); }
   }
@@ -287,8 +298,19 @@ void run_directory::search(const std::string& path, const std::string& run, int 
       is_cut_ = true;
       return;
     }
-    search(io::join_path(path, name), run == "." ? name : io::join_path(run, name), depth - 1);
+    search(io::join_path(path, name), run == "." ? name : io::join_path(run, name), depth - 1, above);
   }
+}
+
+const run_directory::ending_file& run_directory::ending_in(const std::string& path, double changed) {
+  auto& known = endings_[path];
+  if (known.changed == changed) { return known; }
+  known = {.changed = changed, .ending = std::nullopt};
+  try {
+    known.ending = run_ended(*files_, path);
+  } catch (const std::exception&) {  // `stepwell verify` reports a damaged one
+  }
+  return known;
 }
 
 const run_entry* run_directory::find(std::string_view run) {

@@ -6,6 +6,7 @@
 #include "stepwell/board/detail/curve.hpp"
 #include "stepwell/format/events/event.hpp"
 #include "stepwell/io/file_system.hpp"
+#include "stepwell/protocol/run_ending.hpp"
 #include "stepwell/summary/detail/event_stream.hpp"
 
 #include <chrono>
@@ -124,6 +125,7 @@ struct run_entry {
   double changed = 0;
   std::uint64_t bytes = 0;
   std::size_t files = 0;
+  std::optional<run_ending> ending = std::nullopt;  ///< How its last session ended. Empty while a session runs, and after a kill.
 };
 
 /// The runs in a directory.
@@ -147,7 +149,14 @@ public:
   [[nodiscard]] io::file_system& files() const noexcept { return *files_; }
 
 private:
-  void search(const std::string& path, const std::string& run, int depth);
+  /// The ending file of a directory.
+  struct ending_file {
+    double changed = 0;
+    std::optional<run_ending> ending;  ///< Empty if it cannot be read.
+  };
+
+  void search(const std::string& path, const std::string& run, int depth, const ending_file* above);
+  const ending_file& ending_in(const std::string& path, double changed);
   void forget_old();
 
   std::shared_ptr<io::file_system> files_;
@@ -156,6 +165,7 @@ private:
   bool is_cut_ = false;
   std::size_t searched_ = 0;
   std::vector<run_entry> entries_;
+  std::map<std::string, ending_file, std::less<>> endings_;  // by the path of the directory; read again when they change
   std::list<std::pair<std::string, run_history>> known_;  // the most recently used first
 };
 

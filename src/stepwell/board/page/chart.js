@@ -24,9 +24,6 @@ function colour(name) {
   return known;
 }
 
-/** Distances between the numbers of an axis of steps. */
-const wholeSteps = Array.from({ length: 48 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
-
 /** A sample of a run's line, for tables. @param {number} place */
 function swatch(place) {
   const dash = place >= seriesColours ? '5 3' : null;
@@ -40,19 +37,6 @@ function positionText(x, axis) {
   return axis === 'time' ? clockText(x) : `after ${durationText(x)}`;
 }
 
-/** Writes a step on an axis: 1.5k, 20M. @param {number} step */
-function shortCount(step) {
-  for (const [size, unit] of /** @type {[number, string][]} */ ([
-    [1e9, 'G'],
-    [1e6, 'M'],
-    [1e3, 'k'],
-  ])) {
-    if (Math.abs(step) >= size * 10 || (Math.abs(step) >= size && step % (size / 100) === 0))
-      return `${Number((step / size).toPrecision(6))}${unit}`;
-  }
-  return String(step);
-}
-
 /**
  * Returns the lowest and the highest value of a curve, also of the points that the server has not counted yet.
  * @param {Tag} tag @param {Point[]} points
@@ -64,16 +48,6 @@ function extremes(tag, points) {
   return [sorted[0] ?? known(tag.min, undefined), sorted.at(-1) ?? known(tag.max, undefined)];
 }
 
-/** Writes the numbers of an axis of values so that they differ. @param {(number | null | undefined)[]} splits */
-function axisTexts(splits) {
-  const write = (/** @type {(y: number) => string} */ text) => splits.map((y) => (y === null || y === undefined ? '' : text(y)));
-  for (const digits of [4, 6, 9, 12, 15]) {
-    const texts = write((y) => (digits === 4 ? valueText(y) : String(Number(y.toPrecision(digits))).replace('-', '−')));
-    if (new Set(texts).size === splits.length) return texts;
-  }
-  return write(valueText);
-}
-
 class Chart {
   /** @param {string} tag @param {ChartOwner} owner */
   constructor(tag, owner) {
@@ -81,8 +55,17 @@ class Chart {
     this.owner = owner;
     /** @type {Map<string, Curve>} the curves as the server sent them */
     this.curves = new Map();
-    /** @type {{run: ChartRun, curve: Curve, data: Drawable}[]} the curves as they are drawn */
+    /** What was known of a run when its curve was read. @type {Map<string, {range: string, tag: Tag}>} */
+    this.asked = new Map();
+    /** @type {{run: ChartRun, curve: Curve, data: Drawable}[]} the curves in the units of the chart */
     this.drawn = [];
+    /** @type {Drawable[]} their parts in view */
+    this.parts = [];
+    /** @type {Span} */
+    this.xRange = [0, 1];
+    /** @type {Span} */
+    this.yRange = [0, 1];
+    this.unit = 1;
     /** @type {uPlot | null} */
     this.plot = null;
     /** @type {MouseEvent | undefined} the last event that has moved the cursor */
@@ -181,13 +164,18 @@ class Chart {
     else if (!this.plot) this.draw();
   }
 
+  /** Forgets the curves, because they may be those of another server. */
+  forget() {
+    this.asked.clear();
+  }
+
   async load() {
     const controller = new AbortController();
     this.loading = controller;
     this.wantsData = false;
     const runs = this.owner.runsOf(this.tag);
     try {
-      const curves = await Promise.all(runs.map((run) => getCurve(this.range(run), controller.signal)));
+      const curves = await Promise.all(runs.map((run) => this.read(run, controller.signal)));
       if (this.loading !== controller) return;
       this.curves = new Map(runs.map((run, i) => [run.run, curves[i]]));
       this.draw();
@@ -197,6 +185,24 @@ class Chart {
     }
     this.loading = null;
     if (this.wantsData && this.isVisible) void this.load();
+  }
+
+  /** Returns the curve of a run. Asks the server for what is new only. @param {ChartRun} run @param {AbortSignal} signal */
+  async read(run, signal) {
+    const wanted = this.range(run);
+    const range = JSON.stringify(wanted);
+    const { tag } = run;
+    const known = this.curves.get(run.run);
+    const before = this.asked.get(run.run);
+    const isSame = before !== undefined && before.range === range && before.tag.revision === tag.revision;
+    if (known && isSame) {
+      const isPast = wanted.axis === 'step' && Number(wanted.to) < before.tag.last_step;
+      if (isPast || (before.tag.points === tag.points && before.tag.last_step === tag.last_step)) return known;
+    }
+    const isPart = known && isSame && wanted.axis === undefined && known.fixedPoints > 0 && known.count < 2 * Number(wanted.buckets);
+    const news = await getCurve(isPart ? { ...wanted, since: known.fixedPoints, revision: known.revision } : wanted, signal);
+    this.asked.set(run.run, { range, tag });
+    return isPart && news.revision === known.revision ? withNews(known, news) : news;
   }
 
   /** Returns the parameters of a request: the range in view, and before it as much as the smoothing needs. @param {ChartRun} run */
@@ -215,19 +221,36 @@ class Chart {
     return range;
   }
 
-  /** Draws the curves and their table. */
+  /** Draws the curves and their table. What cannot be drawn is reported in the chart, and does not disturb the page. */
   draw() {
+    try {
+      this.tryToDraw();
+    } catch (error) {
+      this.plot?.destroy();
+      this.plot = null;
+      this.say(`This curve cannot be drawn: ${error instanceof Error ? error.message : error}`, true);
+    }
+  }
+
+  tryToDraw() {
     const { view } = this.owner;
-    this.drawn = this.owner.runsOf(this.tag).flatMap((run) => {
-      const known = this.curves.get(run.run);
-      if (!known) return [];
-      const curve = view.zoom ? known : withPoints(known, run.points);
-      return [{ run, curve, data: drawable(curve, view, run.start) }];
+    const known = this.owner.runsOf(this.tag).flatMap((run) => {
+      const curve = this.curves.get(run.run);
+      return curve ? [{ run, curve: view.zoom ? curve : withPoints(curve, run.points) }] : [];
     });
+    this.unit = view.isLog ? 1 : unitOf(Math.max(0, ...known.map(({ curve }) => sizeOfCurve(curve))));
+    this.drawn = known.map(({ run, curve }) => ({ run, curve, data: drawable(curve, view, run.start, this.unit) }));
+    const ends = this.drawn.flatMap(({ data }) => (data.x.length > 0 ? [data.x[0], data.x[data.x.length - 1]] : []));
+    const { from, to } = view.zoom ?? (ends.length > 0 ? { from: Math.min(...ends), to: Math.max(...ends) } : { from: 0, to: 1 });
+    this.xRange = soundRange(from, to, leastWidth(view.axis));
+    this.parts = this.drawn.map(({ data }) => clipped(data, this.xRange, view.isLog));
+    const shown = extent(this.parts, this.xRange, view.isLog);
+    this.yRange = shown ? valueRange(...shown, view.isLog) : view.isLog ? [1, 10] : [0, 1];
+    for (const part of this.parts) limitValues(part, this.yRange, view.isLog);
     this.shape = this.drawn.map(({ run }) => run.run).join('\n') + view.axis + view.isLog;
     if (this.plot && this.plotShape === this.shape) this.plot.setData(this.columns());
     else this.makePlot();
-    const isEmpty = this.drawn.every(({ data }) => data.line.every((y) => y === null) && data.bad.length === 0);
+    const isEmpty = shown === null && this.parts.every((part) => part.bad.length === 0);
     const hides = view.isLog && isEmpty && this.drawn.some(({ curve }) => curve.count > 0);
     this.say(isEmpty ? (hides ? 'No positive value, so nothing to show on a logarithmic axis' : 'No value in this range') : '');
     this.showValues();
@@ -242,7 +265,7 @@ class Chart {
 
   /** @returns {uPlot.AlignedData} */
   columns() {
-    const tables = this.drawn.map(({ data }) => /** @type {uPlot.AlignedData} */ ([data.x, data.high, data.low, data.line]));
+    const tables = this.parts.map((part) => /** @type {uPlot.AlignedData} */ ([part.x, part.high, part.low, part.line]));
     if (tables.length === 0) return [[]];
     return tables.length === 1 ? tables[0] : uPlot.join(tables);
   }
@@ -252,7 +275,12 @@ class Chart {
     const { view } = this.owner;
     const text = colour('soft');
     const axis = { stroke: text, font: '12px system-ui, sans-serif', grid: { stroke: colour('grid'), width: 1 }, ticks: { show: false } };
-    const number = view.axis === 'relative' ? durationText : shortCount;
+    // Both axes have ranges and ticks of their own: those of uPlot have no bounds. It skips an axis whose increment it finds unfit; 5 is fit.
+    const own = { ...axis, incrs: () => [5], space: 0, filter: (/** @type {uPlot} */ _, /** @type {number[]} */ splits) => splits };
+    /** @type {{at: number[], texts: string[]}} */
+    let xTicks = { at: [], texts: [] };
+    /** @type {{at: number[], texts: string[]}} */
+    let yTicks = { at: [], texts: [] };
     /** @type {uPlot.Series[]} */
     const series = [{}];
     /** @type {uPlot.Band[]} */
@@ -266,7 +294,13 @@ class Chart {
         stroke,
         width: 1.75,
         dash: run.place >= seriesColours ? [6, 4] : undefined,
-        points: { show: this.drawn.every((one) => one.curve.count < 40), size: 5, fill: stroke },
+        points: {
+          show: this.drawn.every((one) => one.curve.count < 40),
+          filter: (plot, series, isShown) =>
+            isShown ? null : narrowIslands(plot.data[series], plot.data[0], plot.posToVal(1.5, 'x') - plot.posToVal(0, 'x')),
+          size: 5,
+          fill: stroke,
+        },
       });
       bands.push({ series: [high, high + 1], fill: `${stroke}38` });
     }
@@ -283,17 +317,22 @@ class Chart {
           bind: { dblclick: () => () => (this.owner.setZoom(null), null) },
         },
         scales: {
-          x: { time: view.axis === 'time', range: (_, low, high) => this.xRange(low, high) },
-          y: { distr: view.isLog ? 3 : 1 },
+          x: { time: view.axis === 'time', range: () => this.xRange },
+          y: { distr: view.isLog ? 3 : 1, range: () => this.yRange },
         },
         axes: [
           {
-            ...axis,
+            ...own,
             size: 24,
-            incrs: view.axis === 'step' ? wholeSteps : undefined,
-            values: view.axis === 'time' ? undefined : (_, splits) => splits.map(number),
+            splits: (plot) => (xTicks = positionTicks(this.xRange, view.axis, Math.max(2, plot.width / 110))).at,
+            values: () => xTicks.texts,
           },
-          { ...axis, size: 64, values: (_, splits) => axisTexts(splits) },
+          {
+            ...own,
+            size: (_, texts) => Math.max(64, 16 + 7 * Math.max(0, ...(texts ?? []).map((text) => text.length))),
+            splits: (plot) => (yTicks = valueTicks(this.yRange, view.isLog, this.unit, Math.max(2, plot.height / 32))).at,
+            values: () => yTicks.texts,
+          },
         ],
         series,
         bands,
@@ -315,15 +354,6 @@ class Chart {
   resize() {
     const size = this.size();
     if (this.plot && (this.plot.width !== size.width || this.plot.height !== size.height)) this.plot.setSize(size);
-  }
-
-  /** @param {number | null} low @param {number | null} high @returns {[number, number]} */
-  xRange(low, high) {
-    const { zoom } = this.owner.view;
-    if (zoom) return [zoom.from, zoom.to];
-    const from = low ?? 0;
-    const to = high ?? 1;
-    return from === to ? [from - 1, to + 1] : [from, to];
   }
 
   /** Marks what happened to the runs, and NaN and infinity. @param {uPlot} plot */
@@ -358,9 +388,9 @@ class Chart {
     });
     ctx.setLineDash([]);
     ctx.fillStyle = colour('bad');
-    for (const { data } of this.drawn) {
+    for (const part of this.parts) {
       let before = -Infinity;
-      for (const x of data.bad) {
+      for (const x of part.bad) {
         const left = plot.valToPos(x, 'x', true);
         if (left < bbox.left || left > right || left - before < 3 * scale) continue;
         const bottom = bbox.top + bbox.height;
@@ -501,21 +531,20 @@ class Chart {
   }
 
   saveSvg() {
-    const { x, y } = this.plot?.scales ?? {};
-    if (x?.min == null || x.max == null || y?.min == null || y.max == null) return;
     const { axis, isLog } = this.owner.view;
     const content = chartToSvg({
       title: shorten(this.tag, 100),
       isLog,
-      x: [x.min, x.max],
-      y: [y.min, y.max],
-      xText: (value) => (axis === 'step' ? shortCount(value) : axis === 'time' ? clockText(value) : durationText(value)),
+      x: this.xRange,
+      y: this.yRange,
+      xTicks: positionTicks(this.xRange, axis, 6),
+      yTicks: valueTicks(this.yRange, isLog, this.unit, 5),
       colours: { text: colour('text'), line: colour('grid'), back: colour('card') },
-      runs: this.drawn.map(({ run, data }) => ({
+      runs: this.drawn.map(({ run }, i) => ({
         name: run.run,
         colour: colour(`series-${(run.place % seriesColours) + 1}`),
         dash: run.place >= seriesColours ? '6 4' : '',
-        data,
+        data: this.parts[i],
       })),
     });
     download(`${shorten(this.tag, 60)}.svg`, content, 'image/svg+xml');
@@ -524,8 +553,8 @@ class Chart {
   /** Draws again with other colours. */
   restyle() {
     if (!this.plot) return;
-    this.makePlot();
-    this.showValues();
+    this.plotShape = '';
+    this.draw();
   }
 
   remove() {

@@ -5,7 +5,9 @@
 
 /** @typedef {'step' | 'time' | 'relative'} Axis */
 /** @typedef {{step: number, time: number, value: number}} Point */
-/** @typedef {{x: number[], low: (number | null)[], high: (number | null)[], line: (number | null)[], bad: number[]}} Drawable */
+/** @typedef {(number | null)[]} Column */
+/** @typedef {{x: number[], low: Column, high: Column, line: Column, bad: number[]}} Drawable */
+const columnNames = /** @type {const} */ (['low', 'high', 'line']);
 
 /**
  * Returns the curve with points after its end, each in a bucket of its own. Points that the curve has already are left out.
@@ -32,6 +34,24 @@ function withPoints(curve, points) {
   const finite = (/** @type {Point} */ point) => (Number.isFinite(point.value) ? point.value : NaN);
   const made = { ...curve, count: curve.count + added.length, points: curve.points + added.length };
   for (const name of curveColumns) made[name] = Float64Array.from([...curve[name], ...added.map(column[name] ?? finite)]);
+  return made;
+}
+
+/**
+ * Returns a curve that the page knows, with the points that the server has sent since. Those that were not in the event files yet are
+ * sent again.
+ * @param {Curve} known
+ * @param {Curve} news
+ * @returns {Curve}
+ */
+function withNews(known, news) {
+  const count = known.fixedBuckets;
+  const made = { ...news, count: count + news.count, fixedBuckets: count + news.fixedBuckets };
+  for (const name of curveColumns) {
+    made[name] = new Float64Array(made.count);
+    made[name].set(known[name].subarray(0, count));
+    made[name].set(news[name], count);
+  }
   return made;
 }
 
@@ -70,30 +90,144 @@ function xOf(curve, i, axis, start) {
   return axis === 'time' ? curve.time_last[i] : curve.time_last[i] - start;
 }
 
+/** Returns the largest distance of a curve from 0. @param {Curve} curve */
+function sizeOfCurve(curve) {
+  let size = 0;
+  for (let i = 0; i < curve.count; ++i) if (curve.finite[i] > 0) size = Math.max(size, sizeOf([curve.min[i], curve.max[i]]));
+  return size;
+}
+
 /**
  * Returns the columns that a chart draws: the band from the lowest to the highest value, the line, and the positions of NaN and infinity.
  * @param {Curve} curve
  * @param {{axis: Axis, isLog: boolean, smoothing: number}} view
  * @param {number} start
+ * @param {number} [unit] factor of all values
  * @returns {Drawable}
  */
-function drawable(curve, view, start) {
+function drawable(curve, view, start, unit = 1) {
   const line = view.smoothing > 0 ? smoothed(curve, view.smoothing) : null;
   /** @type {Drawable} */
   const made = { x: [], low: [], high: [], line: [], bad: [] };
   let previous = -Infinity;
   const shown = (/** @type {number | null} */ value) =>
-    value === null || Number.isNaN(value) || (view.isLog && value <= 0) ? null : value;
+    value === null || !Number.isFinite(value) || (view.isLog && value <= 0) ? null : value * unit;
   for (let i = 0; i < curve.count; ++i) {
-    const x = Math.max(previous, xOf(curve, i, view.axis, start)); // a clock that was set back does not turn the curve back
+    const position = xOf(curve, i, view.axis, start);
+    const x = Number.isFinite(position) ? Math.max(previous, position) : Math.max(previous, -largest); // a clock that was set back does not turn the curve back
     previous = x;
     made.x.push(x);
-    made.low.push(shown(curve.min[i]));
-    made.high.push(shown(curve.max[i]));
-    made.line.push(shown(line ? line[i] : curve.mean[i]));
+    const high = shown(curve.max[i]);
+    made.low.push(shown(curve.min[i]) ?? (high === null ? null : 0)); // 0 on a logarithmic axis: down to its end
+    made.high.push(high);
+    made.line.push(line ? shown(line[i]) : (shown(curve.mean[i]) ?? high));
     if (curve.nan[i] + curve.pos_inf[i] + curve.neg_inf[i] > 0) made.bad.push(x);
   }
   return made;
+}
+
+/** Returns the number of positions below x in an ascending list. @param {number[]} list @param {number} x @param {boolean} [orEqual] */
+function countBelow(list, x, orEqual = false) {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (list[middle] < x || (orEqual && list[middle] === x)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/**
+ * Returns what lies in a range, with the nearest position on each side, so that lines reach the edges. Positions far outside are moved along
+ * the line, because a canvas does not draw lines that are very long.
+ * @param {Drawable} data
+ * @param {Span} range
+ * @param {boolean} isLog
+ * @returns {Drawable}
+ */
+function clipped(data, range, isLog) {
+  const begin = Math.max(0, countBelow(data.x, range[0]) - 1);
+  const end = Math.min(data.x.length, countBelow(data.x, range[1], true) + 1);
+  /** @type {Drawable} */
+  const made = { x: data.x.slice(begin, end), low: [], high: [], line: [], bad: data.bad.filter((x) => x >= range[0] && x <= range[1]) };
+  for (const name of columnNames) made[name] = data[name].slice(begin, end);
+  const margin = range[1] - range[0];
+  const last = made.x.length - 1;
+  const original = { x: [...made.x], low: [...made.low], high: [...made.high], line: [...made.line] };
+  const move = (/** @type {number} */ i, /** @type {number} */ neighbour, /** @type {number} */ x) => {
+    const share = (x - original.x[i]) / (original.x[neighbour] - original.x[i]);
+    made.x[i] = x;
+    for (const name of columnNames) {
+      const [from, to] = [original[name][i], original[name][neighbour]];
+      if (from !== null && to !== null) made[name][i] = isLog ? from * (to / from) ** share || from : from + (to - from) * share;
+    }
+  };
+  if (last > 0 && made.x[0] < range[0] - margin) move(0, 1, range[0] - margin);
+  if (last > 0 && made.x[last] > range[1] + margin) move(last, last - 1, range[1] + margin);
+  return made;
+}
+
+/**
+ * Returns the lowest and the highest value in a range of positions; those of the lines that cross it, if no value is in it. Null if there
+ * is nothing to draw.
+ * @param {Drawable[]} parts results of clipped()
+ * @param {Span} range
+ * @param {boolean} isLog
+ * @returns {Span | null}
+ */
+function extent(parts, range, isLog) {
+  let low = Infinity;
+  let high = -Infinity;
+  const add = (/** @type {Drawable} */ part, /** @type {number} */ i) => {
+    for (const name of columnNames) {
+      const y = part[name][i];
+      if (y === null || (isLog && y <= 0)) continue;
+      low = Math.min(low, y);
+      high = Math.max(high, y);
+    }
+  };
+  for (const part of parts) part.x.forEach((x, i) => x >= range[0] && x <= range[1] && add(part, i));
+  if (low <= high) return [low, high];
+  for (const part of parts) {
+    if (part.x.length !== 2 || part.line.includes(null)) continue;
+    add(part, 0);
+    add(part, 1);
+  }
+  return low <= high ? [low, high] : null;
+}
+
+/** Moves values far outside of a range nearer, because a canvas does not draw lines that are very long. @param {Drawable} part @param {Span} range @param {boolean} isLog */
+function limitValues(part, range, isLog) {
+  const margin = 50 * (range[1] - range[0]);
+  const ratio = (range[1] / range[0]) ** 50;
+  const [low, high] = isLog
+    ? [Math.max(Number.MIN_VALUE, range[0] / ratio), Math.min(Number.MAX_VALUE, range[1] * ratio)]
+    : [range[0] - margin, range[1] + margin];
+  for (const name of columnNames) part[name] = part[name].map((y) => (y === null ? null : Math.min(high, Math.max(low, y))));
+}
+
+/**
+ * Returns a place in each island of values that is so narrow that a line would not show it: one value between NaNs, or some within `width`.
+ * @param {ArrayLike<number | null | undefined>} values undefined: a position of another curve only
+ * @param {ArrayLike<number>} xs
+ * @param {number} width
+ */
+function narrowIslands(values, xs, width) {
+  const places = [];
+  let first = -1;
+  let last = -1;
+  for (let i = 0; i <= values.length; ++i) {
+    if (i < values.length && values[i] === undefined) continue;
+    if (i < values.length && values[i] !== null) {
+      last = i;
+      if (first < 0) first = i;
+    } else {
+      if (first >= 0 && xs[last] - xs[first] < width) places.push(first);
+      first = -1;
+    }
+  }
+  return places;
 }
 
 /**
@@ -133,27 +267,17 @@ function curvesToCsv(tag, curves) {
   return `${rows.join('\n')}\n`;
 }
 
-/** Returns about `count` round numbers between two values. @param {number} from @param {number} to @param {number} count */
-function roundNumbers(from, to, count) {
-  const rough = (to - from) / count || 1;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
-  const list = [];
-  for (let i = Math.ceil(from / step); i * step <= to; ++i) list.push(i * step);
-  return list;
-}
-
 /**
  * Returns a chart as the text of an SVG file.
- * @param {{title: string, isLog: boolean, x: [number, number], y: [number, number], xText: (x: number) => string, colours: {text: string,
- *   line: string, back: string}, runs: {name: string, colour: string, dash: string, data: Drawable}[]}} chart
+ * @param {{title: string, isLog: boolean, x: Span, y: Span, xTicks: {at: number[], texts: string[]}, yTicks: {at: number[], texts: string[]},
+ *   colours: {text: string, line: string, back: string}, runs: {name: string, colour: string, dash: string, data: Drawable}[]}} chart
  */
 function chartToSvg(chart) {
-  const [width, height, left, top, right, bottom] = [800, 420, 72, 40, 784, 340];
+  const [width, height, left, top, right, bottom] = [800, 420, 96, 40, 784, 340];
   const scaled = (/** @type {number} */ y) => (chart.isLog ? Math.log10(y) : y);
   const [low, high] = chart.y.map(scaled);
-  const toX = (/** @type {number} */ x) => left + ((x - chart.x[0]) / (chart.x[1] - chart.x[0] || 1)) * (right - left);
-  const toY = (/** @type {number} */ y) => bottom - ((scaled(y) - low) / (high - low || 1)) * (bottom - top);
+  const toX = (/** @type {number} */ x) => left + ((x - chart.x[0]) / (chart.x[1] - chart.x[0])) * (right - left);
+  const toY = (/** @type {number} */ y) => bottom - ((scaled(y) - low) / (high - low)) * (bottom - top);
   const root = svg('svg', { xmlns: 'http://www.w3.org/2000/svg', viewBox: `0 0 ${width} ${height}`, width, height });
   const text = (/** @type {number} */ x, /** @type {number} */ y, /** @type {string} */ anchor, /** @type {string} */ content) =>
     svg('text', { x, y, fill: chart.colours.text, 'text-anchor': anchor, 'font-family': 'sans-serif', 'font-size': 12 }, content);
@@ -165,25 +289,35 @@ function chartToSvg(chart) {
     viewBox: `${left} ${top} ${right - left} ${bottom - top}`,
   });
   root.append(svg('rect', { width, height, fill: chart.colours.back }), text(left, 24, 'start', chart.title));
-  for (const value of roundNumbers(low, high, 5)) {
-    const y = bottom - ((value - low) / (high - low || 1)) * (bottom - top);
+  chart.yTicks.at.forEach((value, i) => {
+    const y = toY(value);
     root.append(svg('path', { d: `M${left} ${y.toFixed(1)}H${right}`, stroke: chart.colours.line }));
-    root.append(text(left - 8, y + 4, 'end', valueText(chart.isLog ? 10 ** value : value)));
-  }
-  for (const value of roundNumbers(...chart.x, 6)) root.append(text(toX(value), bottom + 18, 'middle', chart.xText(value)));
+    root.append(text(left - 8, y + 4, 'end', chart.yTicks.texts[i]));
+  });
+  chart.xTicks.at.forEach((value, i) => root.append(text(toX(value), bottom + 18, 'middle', chart.xTicks.texts[i])));
   chart.runs.forEach((run, index) => {
-    const at = (/** @type {(number | null)[]} */ column, /** @type {number} */ i) =>
-      `${toX(run.data.x[i]).toFixed(1)} ${toY(/** @type {number} */ (column[i])).toFixed(1)}`;
-    const all = run.data.x.map((_, i) => i);
-    const band = all.filter((i) => run.data.low[i] !== null && run.data.high[i] !== null);
-    const outline = [...band.map((i) => at(run.data.high, i)), ...band.reverse().map((i) => at(run.data.low, i))];
-    if (outline.length > 2) area.append(svg('path', { d: `M${outline.join('L')}Z`, fill: run.colour, 'fill-opacity': 0.2 }));
+    const { data } = run;
+    const at = (/** @type {Column} */ column, /** @type {number} */ i) =>
+      `${toX(data.x[i]).toFixed(1)} ${toY(/** @type {number} */ (column[i])).toFixed(1)}`;
+    const all = data.x.map((_, i) => i);
+    let band = [];
+    for (const i of [...all, all.length]) {
+      if (i < all.length && data.low[i] !== null && data.high[i] !== null) band.push(i);
+      else {
+        const outline = [...band.map((k) => at(data.high, k)), ...band.reverse().map((k) => at(data.low, k))];
+        if (outline.length > 2) area.append(svg('path', { d: `M${outline.join('L')}Z`, fill: run.colour, 'fill-opacity': 0.2 }));
+        band = [];
+      }
+    }
     let path = '';
-    for (const i of all)
-      path += run.data.line[i] === null ? '' : `${i > 0 && run.data.line[i - 1] !== null ? 'L' : 'M'}${at(run.data.line, i)}`;
+    for (const i of all) path += data.line[i] === null ? '' : `${i > 0 && data.line[i - 1] !== null ? 'L' : 'M'}${at(data.line, i)}`;
     if (path)
       area.append(svg('path', { d: path, fill: 'none', stroke: run.colour, 'stroke-width': 1.5, 'stroke-dasharray': run.dash || null }));
-    const x = left + (index % 4) * 180;
+    for (const i of narrowIslands(data.line, data.x, (1.5 * (chart.x[1] - chart.x[0])) / (right - left))) {
+      const [cx, cy] = at(data.line, i).split(' ');
+      area.append(svg('circle', { cx, cy, r: 2.5, fill: run.colour }));
+    }
+    const x = left + (index % 4) * 175;
     const y = bottom + 42 + Math.floor(index / 4) * 18;
     root.append(
       svg('path', { d: `M${x} ${y - 4}h20`, stroke: run.colour, 'stroke-width': 3 }),

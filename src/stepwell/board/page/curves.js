@@ -3,9 +3,9 @@
 // The section of curves: which runs and tags are shown, and how. All charts share the axis, the zoom and the cursor.
 'use strict';
 
-const smoothingScales = [0, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
 const mostRuns = 24;
 const chartsAtOnce = 60;
+const widestZoom = 1e20; // above all steps and times
 
 /** @implements {ChartOwner} */
 class Curves {
@@ -32,6 +32,7 @@ class Curves {
     board.on(['marks'], () => this.each((chart) => chart.isVisible && chart.plot && chart.draw()));
     board.on(['values'], () => this.each((chart) => chart.isVisible && chart.plot && board.points.has(chart.tag) && chart.draw()));
     board.on(['theme'], () => this.each((chart) => chart.restyle()));
+    board.on(['info'], () => this.each((chart) => chart.forget()));
     this.updateCursor = false;
   }
 
@@ -74,10 +75,11 @@ class Curves {
     else fill(byId('zoom-text'), '');
   }
 
-  /** @param {View['zoom']} zoom */
+  /** Zooms as far as positions differ; a range that is wider than any curve shows all. @param {View['zoom']} zoom */
   setZoom(zoom) {
     if (zoom === null && this.view.zoom === null) return;
-    this.setView({ zoom });
+    const range = zoom && soundRange(zoom.from, zoom.to, leastWidth(this.view.axis));
+    this.setView({ zoom: range && sizeOf(range) < widestZoom ? { from: range[0], to: range[1] } : null });
   }
 
   /** @param {number | null} x */
@@ -108,7 +110,7 @@ class Curves {
     return board.shown.flatMap((run, place) => {
       if (run === null) return [];
       const tags = board.tags.get(run);
-      const known = tags?.tags.find((one) => one.tag === tag && one.kind === 'scalar');
+      const known = board.curveTag(run, tag);
       if (!tags || !known) return [];
       const seconds = (tags.last_time ?? 0) - (tags.first_time ?? 0);
       const points = run === board.info?.live_run ? (board.points.get(tag) ?? []) : [];
@@ -243,7 +245,12 @@ class Curves {
       fill(
         box,
         el('strong', null, 'No runs here yet'),
-        el('span', null, 'A run appears when a training writes its first event file into this directory.'),
+        el(
+          'span',
+          null,
+          board.info?.is_missing ? `The directory ${shorten(board.info.directory, 200)} does not exist yet. ` : '',
+          'A run appears when a training writes its first event file into this directory.',
+        ),
       );
     else if (board.shownRuns().length === 0)
       fill(box, el('strong', null, 'No run is selected'), el('span', null, 'Select runs in the list above.'));
@@ -258,8 +265,8 @@ class RunList {
     this.search = /** @type {HTMLInputElement} */ (byId('run-search'));
     this.search.addEventListener('input', () => this.show());
     this.wasChosen = false;
-    const show = atMostEvery(300, () => this.show());
-    board.on(['runs', 'tags', 'shown', 'session'], show);
+    this.showSoon = atMostEvery(300, () => this.show());
+    board.on(['runs', 'tags', 'shown', 'session'], this.showSoon);
     board.on(['runs'], () => this.choose());
   }
 
@@ -349,7 +356,7 @@ class RunList {
       'tr',
       null,
       el('th', { scope: 'row' }, box, ' ', place >= 0 && swatch(place), name),
-      el('td', null, runState(run)),
+      el('td', { title: run.ending ? visible(shorten(run.ending.text, 300)) : null }, runState(run)),
       el('td', { class: 'number less' }, countText(run.is_live ? (board.session?.step ?? tags?.last_step) : tags?.last_step)),
       el(
         'td',
@@ -374,10 +381,17 @@ function rateOf(run) {
   return tags.last_step !== null && seconds > 0 ? (tags.last_step - first) / seconds : null;
 }
 
-/** @param {Run} run */
+/** Returns true if a run seems to be written by a process that lives. @param {Run} run */
+function isWritten(run) {
+  return !run.ending && board.now() - run.changed < 60;
+}
+
+/** @param {Run} run @returns {Child} */
 function runState(run) {
   if (run.is_live && board.connection.state === 'closed') return 'not connected';
   if (run.is_live && board.session) return phaseText(board.session.phase);
+  if (run.ending?.how === 'failed') return el('span', { class: 'pill bad' }, 'failed');
+  if (run.ending) return run.ending.how;
   const age = board.now() - run.changed;
   return age < 60
     ? 'being written'

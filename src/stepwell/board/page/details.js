@@ -3,12 +3,12 @@
 // Below the curves: histograms, images, texts, hyper-parameters, log lines and ranks. They are read when they come into view.
 'use strict';
 
-/** A section that reads its content when it is in view and something has changed. */
+/** A section that reads its content when it is in view and its tags have changed. */
 class LazySection {
   /**
    * @param {string} id
    * @param {() => Promise<void>} read
-   * @param {Tag['kind'] | null} kind the section is hidden if the run has no such tag; null: the section hides itself
+   * @param {Tag['kind']} kind the section is hidden if the run has no such tag
    */
   constructor(id, read, kind) {
     this.element = byId(id);
@@ -25,9 +25,14 @@ class LazySection {
       },
       { rootMargin: '200px' },
     ).observe(this.card);
+    this.shown = '';
     this.again = atMostEvery(1500, () => {
+      const { run, tags } = detailTags(this.kind);
+      this.card.hidden = tags.length === 0;
+      const now = JSON.stringify([document.documentElement.dataset.theme, run, tags.map((tag) => [tag.tag, tag.points, tag.last_step])]);
+      if (now === this.shown) return;
+      this.shown = now;
       this.isWanted = true;
-      if (this.kind) this.card.hidden = detailTags(this.kind).tags.length === 0;
       void this.refresh();
     });
   }
@@ -41,6 +46,7 @@ class LazySection {
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       fill(this.element, el('p', { class: 'hint error' }, text));
+      this.shown = '';
     }
     this.isReading = false;
   }
@@ -121,7 +127,7 @@ class HistogramFigure {
 async function readHistograms() {
   const { run, tags } = detailTags('histogram');
   const figures = tags.map((tag) => new HistogramFigure(tag.tag));
-  const lists = await Promise.all(tags.map((tag) => getJson('/api/histograms', { run, tag: tag.tag, count: 60 })));
+  const lists = await Promise.all(tags.map((tag) => getJson('api/histograms', { run, tag: tag.tag, count: 60 })));
   fill(byId('histograms'), ...figures.map((one) => one.element));
   figures.forEach((figure, i) => figure.show(lists[i].histograms));
 }
@@ -161,7 +167,7 @@ class ImageFigure {
     const name = `step ${countText(one.step)}${one.index > 0 ? `, image ${one.index}` : ''} · ${one.width} × ${one.height}`;
     this.slider.setAttribute('aria-valuetext', name);
     try {
-      const reply = await request(`/api/image${query({ run: this.run, tag: this.tag, step: one.step, index: one.index })}`);
+      const reply = await request(`api/image${query({ run: this.run, tag: this.tag, step: one.step, index: one.index })}`);
       const url = URL.createObjectURL(await reply.blob());
       URL.revokeObjectURL(this.url);
       this.url = url;
@@ -179,7 +185,7 @@ let imageFigures = [];
 
 async function readImages() {
   const { run, tags } = detailTags('image');
-  const lists = await Promise.all(tags.map((tag) => getJson('/api/images', { run, tag: tag.tag })));
+  const lists = await Promise.all(tags.map((tag) => getJson('api/images', { run, tag: tag.tag })));
   for (const figure of imageFigures) URL.revokeObjectURL(figure.url);
   imageFigures = tags.map((tag, i) => new ImageFigure(run, tag.tag, lists[i].images));
   fill(byId('images'), ...imageFigures.map((one) => one.element));
@@ -188,13 +194,13 @@ async function readImages() {
 
 async function readTexts() {
   const { run, tags } = detailTags('text');
-  const lists = await Promise.all(tags.map((tag) => getJson('/api/texts', { run, tag: tag.tag })));
+  const lists = await Promise.all(tags.map((tag) => getJson('api/texts', { run, tag: tag.tag })));
   const one = (/** @type {{step: number, text: string}} */ text) =>
     el(
       'div',
       null,
       el('small', null, `step ${countText(text.step)}`),
-      el('div', { class: 'quote', tabindex: 0, role: 'region', 'aria-label': `Text of step ${text.step}` }, text.text),
+      el('div', { class: 'quote', tabindex: 0, role: 'region', 'aria-label': `Text of step ${text.step}` }, markdown(text.text)),
     );
   fill(
     byId('texts'),
@@ -213,7 +219,7 @@ async function readTexts() {
 
 async function readHparams() {
   const shown = board.shownRuns();
-  const reply = shown.length > 0 ? await getJson('/api/hparams', { run: shown }) : { runs: [] };
+  const reply = shown.length > 0 ? await getJson('api/hparams', { run: shown }) : { runs: [] };
   /** @type {{run: string, hparams: Record<string, number | string | boolean>}[]} */
   const runs = reply.runs.filter((/** @type {{hparams: object | null}} */ run) => run.hparams && Object.keys(run.hparams).length > 0);
   const text = (/** @type {number | string | boolean | undefined} */ value) =>
@@ -314,7 +320,7 @@ const log = {
 
 async function readRanks() {
   /** @type {{rank: number, size: number, generation: number, is_this_process: boolean, is_lost: boolean}[]} */
-  const ranks = (await getJson('/api/ranks')).ranks;
+  const ranks = (await getJson('api/ranks')).ranks;
   byId('ranks-card').hidden = ranks.length === 0;
   fill(
     byId('ranks'),

@@ -34,13 +34,13 @@ async function readAll() {
 }
 
 async function readState() {
-  board.info = /** @type {BoardInfo} */ (await getJson('/api/board'));
+  board.info = /** @type {BoardInfo} */ (await getJson('api/board'));
   board.clockShift = board.info.now - Date.now() / 1000;
   const isSession = board.info.mode === 'session';
   const [session, runs, lines] = await Promise.all([
-    isSession ? getJson('/api/session') : null,
-    getJson('/api/runs'),
-    isSession ? getJson('/api/log') : { lines: [] },
+    isSession ? getJson('api/session') : null,
+    getJson('api/runs'),
+    isSession ? getJson('api/log') : { lines: [] },
     readRanks(),
   ]);
   board.session = session;
@@ -55,40 +55,73 @@ async function readState() {
 async function readCurves() {
   await readTags(board.shownRuns());
   await readMarks();
+  void readOthers();
 }
 
 /** @param {string[]} runs */
 async function readTags(runs) {
-  if (runs.length === 0) {
-    board.changed('tags');
-    return;
+  const sizes = new Map((board.runs ?? []).map((run) => [run.run, run.bytes]));
+  if (runs.length > 0) {
+    const read = /** @type {RunTags[]} */ ((await getJson('api/tags', { run: runs })).runs);
+    for (const one of read) {
+      board.tags.set(one.run, one);
+      board.tagBytes.set(one.run, sizes.get(one.run) ?? 0);
+    }
   }
-  for (const one of /** @type {RunTags[]} */ ((await getJson('/api/tags', { run: runs })).runs)) board.tags.set(one.run, one);
-  const broken = runs.map((run) => board.tags.get(run)).filter((one) => one?.error);
+  const broken = board.shownRuns().filter((run) => board.tags.get(run)?.error);
   byId('run-errors').hidden = broken.length === 0;
   fill(
     byId('run-errors'),
     el(
       'div',
       null,
-      broken.map((one) => el('p', null, icon('warn'), ` ${shorten(one?.run ?? '', 100)}: ${shorten(one?.error ?? '', 400)}`)),
+      broken.map((run) => el('p', null, icon('warn'), ` ${shorten(run, 100)}: ${shorten(board.tags.get(run)?.error ?? '', 400)}`)),
     ),
   );
   board.changed('tags');
 }
 
+const runsAtOnce = 8;
+const mostOthers = 500;
+let isReadingOthers = false;
+
+/** Reads the tags of the newest runs that are not shown, a few at a time: the best value of all runs may be in one of them. */
+async function readOthers() {
+  if (isReadingOthers) return;
+  isReadingOthers = true;
+  try {
+    for (;;) {
+      const newest = [...(board.runs ?? [])].sort((a, b) => b.changed - a.changed).slice(0, mostOthers);
+      const isUnknown = (/** @type {Run} */ run) => board.tagBytes.get(run.run) !== run.bytes && !board.shown.includes(run.run);
+      const next = newest.filter(isUnknown).slice(0, runsAtOnce);
+      if (next.length === 0 || document.hidden) return;
+      const read = /** @type {RunTags[]} */ ((await getJson('api/tags', { run: next.map((run) => run.run) })).runs);
+      for (const one of read) board.tags.set(one.run, { ...one, tags: one.tags.filter((tag) => tag.kind === 'scalar') });
+      for (const run of next) board.tagBytes.set(run.run, run.bytes);
+      runList.showSoon();
+      showSession();
+    }
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error; // the next refresh tries again
+  } finally {
+    isReadingOthers = false;
+  }
+}
+
 async function readMarks() {
   const runs = board.shownRuns();
-  const replies = await Promise.all(runs.map((run) => getJson('/api/marks', { run })));
+  const replies = await Promise.all(runs.map((run) => getJson('api/marks', { run })));
   runs.forEach((run, i) => board.marks.set(run, replies[i].marks));
   board.changed('marks');
 }
 
 async function readCheckpoints() {
   const run = board.detail ?? board.info?.live_run;
-  panels.checkpoints = run ? (await getJson('/api/checkpoints', { run })).checkpoints : [];
+  panels.checkpoints = run ? (await getJson('api/checkpoints', { run })).checkpoints : [];
   panels.showCheckpoints();
 }
+
+const mostPoints = 4000;
 
 /** Runs a request whose failure the stream or the next refresh reports. @param {() => Promise<unknown>} work */
 function quietly(work) {
@@ -105,21 +138,39 @@ function takeValues(values, step, time) {
   for (const [name, value] of Object.entries(values)) {
     isNew ||= !known.has(name);
     const number = typeof value === 'number' ? value : value === 'nan' ? NaN : value === 'inf' ? Infinity : -Infinity;
-    const points = (board.points.get(name) ?? []).filter((point) => point.step < step).slice(-4000); // a rollback takes points back
-    board.points.set(name, [...points, { step, time, value: number }]);
+    const points = (board.points.get(name) ?? []).filter((point) => point.step < step); // a rollback takes points back
+    const isFull = points.length >= mostPoints; // the server is asked for the older half
+    isNew ||= isFull;
+    board.points.set(name, [...(isFull ? points.slice(-mostPoints / 2) : points), { step, time, value: number }]);
   }
-  if (isNew) refreshTags();
+  if (isNew && live) refreshTagsOf([live]);
   board.changed('values');
 }
 
-const refreshTags = atMostEvery(2000, () => quietly(() => readTags(board.shownRuns())));
+/** Shown runs whose event files have grown. @type {Set<string>} */
+const grown = new Set();
+const refreshTags = atMostEvery(2000, () =>
+  quietly(async () => {
+    const runs = board.shownRuns().filter((run) => grown.has(run));
+    grown.clear();
+    await readTags(runs);
+  }),
+);
+
+/** @param {string[]} runs */
+function refreshTagsOf(runs) {
+  for (const run of runs) if (board.shown.includes(run)) grown.add(run);
+  if (grown.size > 0) refreshTags();
+}
+
 const refreshRuns = atMostEvery(5000, () =>
   quietly(async () => {
-    const sizes = new Map((board.runs ?? []).map((run) => [run.run, run.bytes]));
-    const runs = /** @type {Run[]} */ ((await getJson('/api/runs')).runs);
+    const runs = /** @type {Run[]} */ ((await getJson('api/runs')).runs);
     board.runs = runs;
+    if (runs.length > 0 && board.info) board.info.is_missing = false;
     board.changed('runs');
-    if (runs.some((one) => board.shown.includes(one.run) && sizes.get(one.run) !== one.bytes)) refreshTags();
+    refreshTagsOf(runs.filter((one) => board.tagBytes.get(one.run) !== one.bytes).map((one) => one.run));
+    await readOthers();
   }),
 );
 const refreshCheckpoints = atMostEvery(2000, () => quietly(readCheckpoints));
@@ -167,7 +218,7 @@ function onChangedRuns(names) {
     if (run) run.changed = board.now();
     else refreshRuns();
   }
-  if (names.some((name) => board.shown.includes(name))) refreshTags();
+  refreshTagsOf(names);
 }
 
 /** @param {typeof board.connection.state} state @param {string} text @param {number} retrySeconds */
@@ -255,7 +306,8 @@ const lazy = [
 board.on(['session', 'info', 'runs', 'tags', 'shown'], showSession);
 board.on(['marks', 'shown'], () => panels.showMarks());
 board.on(['shown'], () => {
-  const missing = board.shownRuns().filter((run) => !board.tags.has(run));
+  const sizes = new Map((board.runs ?? []).map((run) => [run.run, run.bytes]));
+  const missing = board.shownRuns().filter((run) => !board.tags.has(run) || board.tagBytes.get(run) !== sizes.get(run));
   if (missing.length > 0) quietly(() => readTags(missing));
   quietly(readMarks);
   refreshCheckpoints();

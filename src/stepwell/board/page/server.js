@@ -5,7 +5,8 @@
 
 /**
  * @typedef {number | 'nan' | 'inf' | '-inf'} JsonNumber
- * @typedef {{api: number, mode: 'session' | 'directory', title: string, directory: string, live_run: string | null,
+ * @typedef {{api: number, mode: 'session' | 'directory', title: string, directory: string, is_missing?: boolean,
+ *   live_run: string | null,
  *   needs_token_to_read: boolean, actions: string[], now: number}} BoardInfo
  * @typedef {{name: string, step: number, time: number, bytes: number | null, is_verified: boolean | null}} Checkpoint
  * @typedef {{id: number, action: string, state: 'pending' | 'done' | 'failed', requested: number, finished: number | null,
@@ -22,12 +23,13 @@
  *   watched: {name: string, value: JsonNumber, step: number}[], stop_conditions: StopCondition[],
  *   notes: {name: string, text: string}[], step_time: StepTime | null, checkpoints: CheckpointState, recoveries: number,
  *   creations: number, rollbacks: number, group: {generation: number, rank: number, size: number} | null, actions: Action[]}} Session
- * @typedef {{run: string, is_live: boolean, changed: number, bytes: number, files: number}} Run
- * @typedef {{tag: string, kind: 'scalar' | 'histogram' | 'image' | 'text', points: number, first_step: number, last_step: number,
+ * @typedef {{how: 'finished' | 'interrupted' | 'failed', cause: string, text: string, step: number}} Ending
+ * @typedef {{run: string, is_live: boolean, changed: number, bytes: number, files: number, ending?: Ending | null}} Run
+ * @typedef {{tag: string, kind: 'scalar' | 'histogram' | 'image' | 'text', points: number, revision?: number, first_step: number, last_step: number,
  *   min?: JsonNumber | null, max?: JsonNumber | null, min_step?: number | undefined, max_step?: number | undefined, last?: JsonNumber | null,
  *   non_finite?: number}} Tag
  * @typedef {{run: string, error: string | null, is_cut: boolean, first_time: number | null, last_time: number | null,
- *   last_step: number | null, tags: Tag[]}} RunTags
+ *   last_step: number | null, tags: Tag[], curves?: Map<string, Tag>}} RunTags
  * @typedef {{kind: string, step: number, time: number, text: string}} Mark
  * @typedef {{number: number, time: number, level: string, text: string}} LogLine
  * @typedef {{step: number, time: number, min: number, max: number, count: number, sum: number, limits: number[],
@@ -43,6 +45,15 @@ class RequestError extends Error {
   }
 }
 
+/** Returns the result of a function; null if it throws, such as an access to a storage that the browser does not permit. @template T @param {() => T} access */
+function attempt(access) {
+  try {
+    return access();
+  } catch {
+    return null;
+  }
+}
+
 const token = {
   value: '',
 
@@ -50,17 +61,17 @@ const token = {
   take() {
     const found = /[#&]token=([^&]+)/.exec(location.hash);
     if (found) {
-      this.keep(decodeURIComponent(found[1]));
+      this.keep(attempt(() => decodeURIComponent(found[1])) ?? found[1]);
       history.replaceState(null, '', location.pathname + location.search);
     } else {
-      this.value = sessionStorage.getItem('stepwell-token') ?? '';
+      this.value = attempt(() => sessionStorage.getItem(`stepwell-token ${home}`)) ?? '';
     }
   },
 
   /** @param {string} value */
   keep(value) {
     this.value = value;
-    sessionStorage.setItem('stepwell-token', value);
+    attempt(() => sessionStorage.setItem(`stepwell-token ${home}`, value));
   },
 
   /** @returns {Record<string, string>} */
@@ -70,8 +81,13 @@ const token = {
 };
 
 /**
+ * The address of the page, with a slash at its end. All requests are below it: a proxy may serve the board at a path of its own.
+ */
+const home = location.pathname.replace(/\/?$/, '/');
+
+/**
  * Sends a request.
- * @param {string} path
+ * @param {string} path below the address of the page, without a slash at its beginning
  * @param {RequestInit} [options]
  * @throws {RequestError}
  */
@@ -79,7 +95,7 @@ async function request(path, options = {}) {
   /** @type {Response} */
   let reply;
   try {
-    reply = await fetch(path, { cache: 'no-store', ...options, headers: { ...token.headers(), ...options.headers } });
+    reply = await fetch(home + path, { cache: 'no-store', ...options, headers: { ...token.headers(), ...options.headers } });
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new RequestError(0, 'The server does not answer.');
@@ -115,7 +131,7 @@ function query(parameters) {
  * @returns {Promise<Action>}
  */
 async function postAction(action, body) {
-  const reply = await request(`/api/actions/${action}`, {
+  const reply = await request(`api/actions/${action}`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(body),
@@ -138,7 +154,8 @@ const curveColumns = /** @type {const} */ ([
   'neg_inf',
 ]);
 
-/** @typedef {Record<typeof curveColumns[number], Float64Array> & {count: number, points: number, revision: number}} Curve */
+/** @typedef {Record<typeof curveColumns[number], Float64Array> & {count: number, points: number, revision: number,
+ *   fixedPoints: number, fixedBuckets: number}} Curve the first `fixedBuckets` stay as they are while the revision is the same */
 
 /**
  * Returns the columns of a binary curve.
@@ -152,7 +169,14 @@ function decodeCurve(bytes) {
     throw new RequestError(0, 'The server sent a curve that this page cannot read.');
   }
   const columns = Object.fromEntries(curveColumns.map((name, i) => [name, new Float64Array(bytes, 32 + i * 8 * count, count)]));
-  const made = { count, points: view.getFloat64(8, true), revision: view.getFloat64(16, true), ...columns };
+  const made = {
+    count,
+    points: view.getFloat64(8, true),
+    revision: view.getFloat64(16, true),
+    fixedPoints: view.getUint32(24, true),
+    fixedBuckets: Math.min(count, view.getUint32(28, true)),
+    ...columns,
+  };
   return /** @type {Curve} */ (made);
 }
 
@@ -162,7 +186,7 @@ function decodeCurve(bytes) {
  * @returns {Promise<Curve>}
  */
 async function getCurve(parameters, signal) {
-  const reply = await request(`/api/curve${query(parameters)}`, { signal });
+  const reply = await request(`api/curve${query(parameters)}`, { signal });
   return decodeCurve(await reply.arrayBuffer());
 }
 
@@ -206,7 +230,7 @@ class LiveStream {
     let error;
     try {
       const headers = this.lastId ? { 'Last-Event-ID': this.lastId } : undefined;
-      const reply = await request('/api/live', { signal: controller.signal, headers });
+      const reply = await request('api/live', { signal: controller.signal, headers });
       this.failures = 0;
       this.onState('open', null, 0);
       await this.readEvents(/** @type {ReadableStream<Uint8Array>} */ (reply.body));

@@ -22,8 +22,10 @@ function stateOfBoard() {
   if (connection.state === 'closed') return { text: 'Not connected', look: 'bad', symbol: 'warn' };
   if (!info) return { text: 'Loading', look: 'neutral', symbol: 'wait' };
   if (!session) {
-    const isWritten = (board.runs ?? []).some((run) => board.now() - run.changed < 60);
-    return isWritten ? { text: 'Being written', look: 'good', symbol: 'run' } : { text: 'Files only', look: 'neutral', symbol: 'done' };
+    const runs = board.runs ?? [];
+    if (runs.some(isWritten)) return { text: 'Being written', look: 'good', symbol: 'run' };
+    const hasEnded = runs.length > 0 && runs.every((run) => run.ending);
+    return { text: hasEnded ? 'All runs have ended' : 'Files only', look: 'neutral', symbol: 'done' };
   }
   const quiet = board.now() - session.time;
   if (session.phase === 'failed') return { text: 'Failed', look: 'bad', symbol: 'failed' };
@@ -117,11 +119,19 @@ function sessionTiles(session) {
 function directoryTiles() {
   const runs = board.runs ?? [];
   const newest = [...runs].sort((a, b) => b.changed - a.changed)[0];
-  const active = runs.filter((run) => board.now() - run.changed < 60).length;
+  const active = runs.filter(isWritten).length;
+  const ended = (/** @type {Ending['how']} */ how) => runs.filter((run) => run.ending?.how === how).length;
+  const failed = ended('failed');
+  const endings = [
+    active > 0 ? `${plural(active, 'run is', 'runs are')} being written` : 'none is being written',
+    failed > 0 && `${countText(failed)} failed`,
+    ended('finished') > 0 && `${countText(ended('finished'))} finished`,
+    ended('interrupted') > 0 && `${countText(ended('interrupted'))} interrupted`,
+  ];
   if (!newest) return [tile('Runs', '0', [shorten(board.info?.directory ?? '', 200)])];
   const checkpoint = panels.checkpoints[0];
   return [
-    tile('Runs', countText(runs.length), [active > 0 ? `${plural(active, 'run is', 'runs are')} being written` : 'none is being written']),
+    tile('Runs', countText(runs.length), [endings.filter((one) => one).join(' · ')], failed > 0 ? 'bad' : ''),
     tile('Last change', agoText(board.now() - newest.changed), [shorten(newest.run, 80)]),
     tile(`Last checkpoint of ${shorten(board.detail ?? '', 40)}`, checkpoint ? agoText(board.now() - checkpoint.time) : 'none', [
       checkpoint
@@ -142,11 +152,13 @@ function nowText(found, best) {
   return `now ${valueText(live.last)} in ${shorten(live.run, 40)}`;
 }
 
-/** Tiles for the pinned curves; without those, for the first accuracy and the first loss. */
+/** Tiles for the pinned curves; without those, for the first accuracy and the first loss. They count all runs, also those that are not shown. */
 function bestTiles() {
-  const runs = board.shownRuns();
+  const runs = (board.runs ?? []).map((one) => one.run).filter((run) => board.tags.has(run));
   const all = [
-    ...new Set(runs.flatMap((run) => (board.tags.get(run)?.tags ?? []).filter((tag) => tag.kind === 'scalar').map((tag) => tag.tag))),
+    ...new Set(
+      board.shownRuns().flatMap((run) => (board.tags.get(run)?.tags ?? []).filter((tag) => tag.kind === 'scalar').map((tag) => tag.tag)),
+    ),
   ];
   const pinned = settings.pinned.filter((tag) => all.includes(tag)).slice(0, 4);
   const first = (/** @type {RegExp} */ pattern) =>
@@ -155,18 +167,27 @@ function bestTiles() {
   return chosen.map((tag) => {
     const isHigh = higherIsBetter.test(tag);
     const found = runs.flatMap((run) => {
-      const known = board.tags.get(run)?.tags.find((one) => one.tag === tag && one.kind === 'scalar');
+      const known = board.curveTag(run, tag);
       if (!known) return [];
       const points = run === board.info?.live_run ? (board.points.get(tag) ?? []) : [];
       const { value, step } = extremes(known, points)[isHigh ? 1 : 0];
       return typeof value === 'number' ? [{ run, value, step, last: points.at(-1)?.value ?? known.last }] : [];
     });
     const best = found.sort((a, b) => (isHigh ? b.value - a.value : a.value - b.value))[0];
-    const more = best ? [atStep(best.step), runs.length > 1 ? `in ${shorten(best.run, 40)}` : '', nowText(found, best)] : [];
+    const more = best
+      ? [atStep(best.step), found.length > 1 ? `in ${shorten(best.run, 40)}` : '', nowText(found, best), countedText(runs)]
+      : [];
     return tile(`${isHigh ? 'Highest' : 'Lowest'} ${shorten(tag, 60)}`, best ? valueText(best.value) : '–', [
       more.filter((one) => one).join(' · '),
     ]);
   });
+}
+
+/** Says how many runs were compared, unless there is one only. @param {string[]} runs those whose values are known */
+function countedText(runs) {
+  const count = board.runs?.length ?? 0;
+  if (count < 2) return '';
+  return runs.length < count ? `of ${countText(runs.length)} of ${countText(count)} runs` : `of all ${countText(count)} runs`;
 }
 
 const higherIsBetter = /acc(uracy)?\b|score|\bauc\b|\bf1\b|precision|recall|reward/i;
@@ -237,7 +258,7 @@ class Actions {
     if (board.connection.state === 'open' || document.hidden) return;
     for (const action of this.known.values()) {
       if (action.state !== 'pending') continue;
-      const newer = await getJson(`/api/actions/${action.id}`).catch(() => null);
+      const newer = await getJson(`api/actions/${action.id}`).catch(() => null);
       if (newer) this.take([newer]);
     }
   }
@@ -321,7 +342,7 @@ function actionText(action) {
 async function saveTrace(address, id) {
   if (!address.startsWith('/')) return;
   try {
-    const reply = await request(address);
+    const reply = await request(address.slice(1));
     download(`trace-${id}.json`, await reply.arrayBuffer(), 'application/json');
   } catch (error) {
     fill(byId('trace-result'), error instanceof Error ? error.message : String(error));

@@ -16,6 +16,8 @@ const board = {
   tags: new Map(),
   /** @type {Map<string, Mark[]>} */
   marks: new Map(),
+  /** Sizes of the event files of a run when its tags were read. @type {Map<string, number>} */
+  tagBytes: new Map(),
   /** Runs whose curves are shown; the place in the list is the colour. @type {(string | null)[]} */
   shown: [],
   /** The run whose checkpoints, pictures and texts are shown. @type {string | null} */
@@ -45,6 +47,14 @@ const board = {
     return Date.now() / 1000 + this.clockShift;
   },
 
+  /** @param {string} run @param {string} tag @returns {Tag | undefined} the curve of this tag */
+  curveTag(run, tag) {
+    const of = this.tags.get(run);
+    if (!of) return undefined;
+    of.curves ??= new Map(of.tags.filter((one) => one.kind === 'scalar').map((one) => [one.tag, one]));
+    return of.curves.get(tag);
+  },
+
   /** @returns {string[]} */
   shownRuns() {
     return this.shown.filter((run) => run !== null);
@@ -53,24 +63,25 @@ const board = {
 
 /** @type {{theme: string, axis: Axis, isLog: boolean, smoothing: number, pinned: string[]}} */
 const settings = { theme: 'system', axis: 'step', isLog: false, smoothing: 0, pinned: [] };
+const smoothingScales = [0, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
+const mostPinned = 1000;
+/** Values of settings that are possible. Others are ignored: they may be those of another version. @type {Record<string, unknown[]>} */
+const possible = {
+  theme: ['system', 'light', 'dark', 'contrast'],
+  axis: ['step', 'time', 'relative'],
+  isLog: [true, false],
+  smoothing: smoothingScales,
+};
 
 function loadSettings() {
-  try {
-    const known = JSON.parse(localStorage.getItem('stepwell-board') ?? '{}');
-    for (const [name, value] of Object.entries(settings)) {
-      if (typeof known[name] === typeof value && Array.isArray(known[name]) === Array.isArray(value))
-        Object.assign(settings, { [name]: known[name] });
-    }
-    settings.pinned = settings.pinned.filter((tag) => typeof tag === 'string');
-  } catch {
-    // settings that cannot be read are those of the first visit
+  const known = attempt(() => JSON.parse(localStorage.getItem('stepwell-board') ?? '{}'));
+  for (const [name, values] of Object.entries(possible)) {
+    if (values.includes(known?.[name])) Object.assign(settings, { [name]: known[name] });
   }
+  const pinned = Array.isArray(known?.pinned) ? known.pinned.slice(0, mostPinned) : [];
+  settings.pinned = pinned.filter((/** @type {unknown} */ tag) => typeof tag === 'string');
 }
 
 function saveSettings() {
-  try {
-    localStorage.setItem('stepwell-board', JSON.stringify(settings));
-  } catch {
-    // a browser without storage forgets them
-  }
+  attempt(() => localStorage.setItem('stepwell-board', JSON.stringify(settings)));
 }
