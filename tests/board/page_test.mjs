@@ -2,10 +2,12 @@
 //
 // The page in chromium, against the mock server. Pictures of the page are left in the folder STEPWELL_PICTURES, if it is set.
 import assert from 'node:assert/strict';
+import { createServer, request } from 'node:http';
 import { cpus, loadavg } from 'node:os';
 import { after, before, test } from 'node:test';
 import { Browser } from './browser.mjs';
 import { chartOf, hide, loaded, pause, picture, severeFindings, zoomTo } from './page.mjs';
+import { MockRun } from './mock_server.mjs';
 import { hostileTags, scenes } from './scenes.mjs';
 
 /** @type {Browser} */
@@ -444,6 +446,162 @@ inScene(
   },
   { size: { height: 860 } },
 );
+
+inScene(
+  'runs that have failed or finished are marked at once, and the best value is that of all runs',
+  'directory',
+  async (tab, mock) => {
+    await loaded(tab);
+    for (let i = 0; i < 24; ++i) {
+      const run = new MockRun(`sweep/${String(i).padStart(2, '0')}`);
+      for (let at = 1; at <= 20; ++at) run.curve('loss').add(at, Date.now() / 1000 - 30 + at, i === 17 ? 0.001 : 1 + i);
+      mock.runs.push(run);
+    }
+    await tab.evaluate('refreshRuns()');
+    await tab.until(`document.querySelector('#tiles').innerText.includes('25 runs are being written')`);
+    await tab.until(`document.querySelector('#tiles').innerText.includes('of all 27 runs')`);
+    assert.ok(!(await tab.evaluate('board.shown')).includes('sweep/17'), 'the best run is not ticked');
+    await tab.evaluate(`curves.togglePin('loss')`);
+    await tab.until(`/Lowest loss\\s+0\\.001\\s+at step 1 · in sweep\\/17/.test(document.querySelector('#tiles').innerText)`);
+    await tab.evaluate(`curves.togglePin('loss')`);
+    for (const run of mock.runs) run.ending = { how: 'finished', cause: 'last_step', text: 'step 20 is done', step: 20 };
+    mock.runs[5].ending = { how: 'failed', cause: 'nan', text: 'the loss is NaN', step: 7 };
+    await tab.evaluate('refreshRuns()');
+    await tab.until(`/none is being written · 1 failed · 26 finished/.test(document.querySelector('#tiles').innerText)`);
+    await tab.until(`document.querySelector('#state').innerText === 'All runs have ended'`);
+    const text = await tab.text('#runs-rows');
+    assert.match(text, /sweep\/02\s+failed/);
+    assert.match(text, /sweep\/17\s+finished/);
+    await picture(tab, 'board-sweep.png');
+  },
+  { size: { height: 860 } },
+);
+
+inScene('a poll asks for the points that are new, of the runs that have grown', 'directory', async (tab, mock) => {
+  await loaded(tab, 'loss');
+  const curvesAsked = () => mock.requests.filter((one) => one.path === '/api/curve').map((one) => new URL(one.url, mock.address));
+  await tab.until(`[...curves.charts.values()].every((chart) => !chart.isVisible || (chart.plot && !chart.loading))`);
+  mock.requests.length = 0;
+  const run = mock.runs[0];
+  const before = run.curve('loss').step.length;
+  for (let at = 1; at <= 5; ++at) run.curve('loss').add(6200 + at, Date.now() / 1000, at);
+  run.bytes += 100;
+  await tab.evaluate('refreshRuns()');
+  await tab.until(`${chartOf('loss')}.drawn[0].data.x.at(-1) === 6205`);
+  const asked = curvesAsked();
+  assert.deepEqual(
+    asked.map((url) => [url.searchParams.get('run'), url.searchParams.get('tag'), url.searchParams.get('since')]),
+    [['mnist-3', 'loss', String(before)]],
+  );
+  assert.deepEqual(
+    mock.requests.filter((one) => one.path === '/api/tags').map((one) => one.url),
+    ['/api/tags?run=mnist-3'],
+  );
+  const curve = await tab.evaluate(
+    `(({ curve }) => [curve.points, [...curve.finite].reduce((a, b) => a + b), curve.step_first[0]])(${chartOf('loss')}.drawn[0])`,
+  );
+  assert.deepEqual(curve, [before + 5, before + 5 - 3, 1], 'all points are there, of which three are NaN');
+  run.curve('loss').revision += 1; // the run continued from an older checkpoint
+  run.curve('loss').step.length = run.curve('loss').time.length = run.curve('loss').value.length = 100;
+  run.bytes += 100;
+  await tab.evaluate('refreshRuns()');
+  await tab.until(`${chartOf('loss')}.drawn[0].curve.points === 100`);
+});
+
+inScene('a text is shown as Markdown, without anything that could harm', 'training', async (tab, mock) => {
+  const source = [
+    '# Title',
+    'one **strong** and *emphasised* `code <b>` line',
+    'second line',
+    '',
+    '| a | b |',
+    '|---|--:|',
+    '| 1 | [link](https://example.org/x) |',
+    '',
+    '* item',
+    '  * inner',
+    '1. number',
+    '',
+    '> quote',
+    '```',
+    '<script>window.harmed = 1</script>',
+    '```',
+    '[bad](javascript:window.harmed=2) ![image](https://example.org/y.png) <img src=x onerror="window.harmed=3">',
+    'snake_case_name 2*3*4 https://example.org/z',
+  ].join('\n');
+  mock.runs[0].texts.set('notes', [{ step: 1, time: 1, text: source }]);
+  await loaded(tab);
+  await tab.until(`!document.querySelector('#texts-card').hidden`);
+  await tab.evaluate(`document.querySelector('#texts-card').scrollIntoView()`);
+  await tab.until(`document.querySelector('#texts .quote h4')?.innerText === 'Title'`);
+  const html = await tab.evaluate(`document.querySelector('#texts .quote').innerHTML`);
+  for (const part of [
+    'one <strong>strong</strong> and <em>emphasised</em> <code>code &lt;b&gt;</code> line<br>second line',
+    '<th>a</th><th>b</th>',
+    '<td>1</td><td><a href="https://example.org/x" target="_blank" rel="noopener noreferrer nofollow"',
+    '<ul><li>item<ul><li>inner</li></ul></li><li>number</li></ul>',
+    '<blockquote><p>quote</p></blockquote>',
+    '<pre><code>&lt;script&gt;window.harmed = 1&lt;/script&gt;</code></pre>',
+    '&lt;img src=x onerror="window.harmed=3"&gt;',
+    'bad (javascript:window.harmed=2)',
+    'snake_case_name',
+  ])
+    assert.ok(html.includes(part), `${part} is not in ${html}`);
+  assert.equal(await tab.evaluate(`document.querySelectorAll('#texts img, #texts script').length`), 0);
+  assert.equal(await tab.evaluate('window.harmed'), undefined);
+  await picture(tab, 'board-text.png');
+  const slow = [
+    '*'.repeat(60_000),
+    '['.repeat(60_000),
+    '`a'.repeat(30_000),
+    '> '.repeat(30_000),
+    '|-'.repeat(30_000),
+    '**a_'.repeat(15_000),
+    '- '.repeat(30_000),
+  ];
+  slow.push('- a\n '.repeat(10_000), '|\n|-|\n'.repeat(8_000), '_ _'.repeat(20_000), '![](a'.repeat(12_000), 'https://'.repeat(8_000));
+  for (const text of slow) {
+    const took = await tab.evaluate(
+      `(() => { const begin = performance.now(); markdown(${JSON.stringify(text)}); return performance.now() - begin; })()`,
+    );
+    assert.ok(took < 1000, `${text.slice(0, 10)}: ${took} ms`);
+  }
+});
+
+test('the page works at a path of a proxy, with and without a slash at its end', { timeout: 300_000 }, async () => {
+  const mock = await scenes.training();
+  const prefix = '/user/x/proxy/6007';
+  const outside = [];
+  const proxy = createServer((from, to) => {
+    if (!from.url.startsWith(prefix)) {
+      outside.push(from.url);
+      to.writeHead(404).end();
+      return;
+    }
+    const path = from.url.slice(prefix.length) || '/';
+    const passed = request({ port: mock.port, path, method: from.method, headers: from.headers }, (reply) => {
+      to.writeHead(reply.statusCode, reply.headers);
+      reply.pipe(to);
+    });
+    passed.on('error', () => to.destroy());
+    from.pipe(passed);
+  });
+  await new Promise((done) => proxy.listen(0, '127.0.0.1', done));
+  for (const slash of ['/', '']) {
+    const tab = await browser.tab();
+    await tab.open(`http://127.0.0.1:${proxy.address().port}${prefix}${slash}#token=${mock.token}`);
+    await loaded(tab);
+    await tab.until(`board.connection.state === 'open'`);
+    await tab.click('#trace');
+    await tab.until(`document.querySelector('#trace-result').innerText.includes('Download the trace')`);
+    assert.deepEqual(tab.problems, []);
+    await tab.close();
+  }
+  assert.deepEqual(outside, []);
+  proxy.closeAllConnections();
+  await new Promise((done) => proxy.close(done));
+  await mock.close();
+});
 
 for (const [theme, media] of [
   ['light', {}],

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sourced by tests/run: the page of the board, with a mock server and with the real one. Needs node, npm's registry for the tools of tests/board,
+# Sourced by tests/run: the page of the board, with a mock server and with the real one. STEPWELL_CURVES is the number of random curves (150;
+# before a release: 2000). Needs node, npm's registry for the tools of tests/board,
 # and chromium.
 
 # board_tools: installs the tools whose versions tests/board/package-lock.json pins, in build/board. Runs no script of a package.
@@ -35,5 +36,6 @@ run_board() {
   configure dev
   build dev board_session stepwell_tool
   say "the page in a browser, with a mock server and with the real one"
-  (cd "$root" && node --test --test-concurrency 1 tests/board/page_test.mjs tests/board/server_test.mjs)
+  (cd "$root" && node --test --test-concurrency 1 tests/board/page_test.mjs tests/board/odd_values_test.mjs \
+    tests/board/server_test.mjs)
 }

@@ -11,6 +11,7 @@ const leastShare = 2 ** -44;
 const leastValueWidth = 1e-300;
 const largest = 2 ** 1022;
 const leastDecades = 1e-9;
+const leastExact = 1e-310;
 
 /** Returns the largest distance from 0. @param {Span} range */
 function sizeOf([from, to]) {
@@ -54,9 +55,10 @@ function unitOf(size) {
 function valueRange(low, high, isLog) {
   if (isLog) {
     const [from, to] = [Math.log10(low), Math.log10(high)];
-    const pad = to - from < leastDecades ? 0.05 : (to - from) * 0.06;
+    const leastPad = low < leastExact ? 1 : to - from < leastDecades ? 0.05 : 0; // the least numbers are far apart
+    const pad = Math.max(leastPad, (to - from) * 0.06);
     const least = Math.max(Number.MIN_VALUE, 10 ** (from - pad));
-    return [least, Math.min(Number.MAX_VALUE, Math.max(10 ** (to + pad), 4 * Number.MIN_VALUE, least * (1 + leastShare)))];
+    return [least, Math.min(Number.MAX_VALUE, Math.max(10 ** (to + pad), 4 * Number.MIN_VALUE))];
   }
   const [from, to] = soundRange(low, high, leastValueWidth);
   if (from !== low || to !== high) {

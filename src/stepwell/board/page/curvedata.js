@@ -7,6 +7,7 @@
 /** @typedef {{step: number, time: number, value: number}} Point */
 /** @typedef {(number | null)[]} Column */
 /** @typedef {{x: number[], low: Column, high: Column, line: Column, bad: number[]}} Drawable */
+const largestPosition = 1e19; // above all steps and times
 const columnNames = /** @type {const} */ (['low', 'high', 'line']);
 
 /**
@@ -114,7 +115,8 @@ function drawable(curve, view, start, unit = 1) {
     value === null || !Number.isFinite(value) || (view.isLog && value <= 0) ? null : value * unit;
   for (let i = 0; i < curve.count; ++i) {
     const position = xOf(curve, i, view.axis, start);
-    const x = Number.isFinite(position) ? Math.max(previous, position) : Math.max(previous, -largest); // a clock that was set back does not turn the curve back
+    // A clock that was set back does not turn the curve back, and one that was never set does not move it.
+    const x = Math.abs(position) < largestPosition ? Math.max(previous, position) : Math.max(previous, 0);
     previous = x;
     made.x.push(x);
     const high = shown(curve.max[i]);

@@ -5,7 +5,6 @@
 
 const mostRuns = 24;
 const chartsAtOnce = 60;
-const widestZoom = 1e20; // above all steps and times
 
 /** @implements {ChartOwner} */
 class Curves {
@@ -79,7 +78,7 @@ class Curves {
   setZoom(zoom) {
     if (zoom === null && this.view.zoom === null) return;
     const range = zoom && soundRange(zoom.from, zoom.to, leastWidth(this.view.axis));
-    this.setView({ zoom: range && sizeOf(range) < widestZoom ? { from: range[0], to: range[1] } : null });
+    this.setView({ zoom: range && sizeOf(range) < largestPosition ? { from: range[0], to: range[1] } : null });
   }
 
   /** @param {number | null} x */
