@@ -70,7 +70,7 @@ test('every pair of positions has a range with a width, and few ticks in it', ()
 });
 
 test('values that no line would show are found, also between the positions of other curves', () => {
-  const found = (...values) => [...page.narrowIslands(values, Object.keys(values).map(Number), 1.5)];
+  const found = (...values) => [...page.narrowIslands(values, Object.keys(values).map(Number), [0, 100], 1.5)];
   assert.deepEqual(found(1, null, 2, undefined, null, 3, 4, 5, null, undefined, 5, null, 6, 7), [0, 2, 10, 12]);
   assert.deepEqual(found(1), [0]);
   assert.deepEqual(found(undefined, 1, undefined, 2, undefined), []);
@@ -91,16 +91,18 @@ async function inOddPage(work) {
     await loaded(tab, 'odd');
     await tab.evaluate(oddCurveInPage);
     const longest = { draw: 0, call: 0 };
+    const failed = [];
     const draw = async (name, curve, isThorough) => {
       const text = curve.reduce(1024, 'step', -Infinity, Infinity).toString('base64');
       const { wrong, times } = await Promise.race([
         tab.evaluate(`drawOdd('${text}', ${isThorough})`),
         pause(60_000).then(() => ({ wrong: ['the page hangs'], times: longest })),
       ]);
-      assert.deepEqual([...wrong, ...tab.problems], [], name);
+      if (wrong.length + tab.problems.length > 0) failed.push([name, ...wrong, ...tab.problems.splice(0)]);
       for (const kind of Object.keys(longest)) longest[kind] = Math.max(longest[kind], times[kind]);
     };
     await work(draw, tab, mock);
+    assert.deepEqual(failed, []);
     console.log(`longest time to draw a chart: ${longest.draw.toFixed(0)} ms; longest other call: ${longest.call.toFixed(0)} ms`);
   } finally {
     await tab.close();

@@ -539,7 +539,7 @@ inScene('a text is shown as Markdown, without anything that could harm', 'traini
     'one <strong>strong</strong> and <em>emphasised</em> <code>code &lt;b&gt;</code> line<br>second line',
     '<th>a</th><th>b</th>',
     '<td>1</td><td><a href="https://example.org/x" target="_blank" rel="noopener noreferrer nofollow"',
-    '<ul><li>item<ul><li>inner</li></ul></li><li>number</li></ul>',
+    '<ul><li>item<ul><li>inner</li></ul></li></ul><ol><li>number</li></ol>',
     '<blockquote><p>quote</p></blockquote>',
     '<pre><code>&lt;script&gt;window.harmed = 1&lt;/script&gt;</code></pre>',
     '&lt;img src=x onerror="window.harmed=3"&gt;',

@@ -120,7 +120,8 @@ std::optional<answer> access_rules::refusal_of(const request& asked) const {
     return is_web && (from == host || is_listed(from));  // a proxy may have replaced the Host
   };
   if (asked.origins.size() > 1 || !std::ranges::all_of(asked.origins, is_ours)) {
-    return refusal(403, "the Origin is not the Host of the request, nor in the server's list of hosts; requests from other pages are rejected");
+    return refusal(403,
+                   "the Origin is not the Host of the request, nor in the server's list of hosts; requests from other pages are rejected");
   }
   return std::nullopt;
 }

@@ -89,8 +89,9 @@ TEST_CASE("only the exact token is accepted, after the word Bearer in any case",
     asked.authorization = right;
     CHECK(rules.has_token(asked));
   }
-  for (const auto* wrong : {"bearer0123456789abcdef", "bear 0123456789abcdef", "Bearer:0123456789abcdef", "", "Bearer", "Bearer ", "Bearer 0123456789abcde", "Bearer 0123456789abcdef0", "Bearer 0123456789abcdeF",
-                            "Basic 0123456789abcdef", "0123456789abcdef"}) {
+  for (const auto* wrong :
+       {"bearer0123456789abcdef", "bear 0123456789abcdef", "Bearer:0123456789abcdef", "", "Bearer", "Bearer ", "Bearer 0123456789abcde",
+        "Bearer 0123456789abcdef0", "Bearer 0123456789abcdeF", "Basic 0123456789abcdef", "0123456789abcdef"}) {
     CAPTURE(wrong);
     asked.authorization = wrong;
     CHECK_FALSE(rules.has_token(asked));

@@ -437,7 +437,8 @@ public:
                   {"bytes", one.bytes}, {"files", one.files},         {"ending", ending_json(one.ending)}};
     });
     if (live && !of_.is_live_listed) {
-      all.push_back({{"run", *live}, {"is_live", true}, {"changed", of_.options.live->view().time}, {"bytes", 0}, {"files", 0}, {"ending", json()}});
+      all.push_back(
+          {{"run", *live}, {"is_live", true}, {"changed", of_.options.live->view().time}, {"bytes", 0}, {"files", 0}, {"ending", json()}});
     }
     return good({{"runs", all}, {"is_cut", of_.runs.is_cut()}});
   }

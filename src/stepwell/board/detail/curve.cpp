@@ -114,7 +114,9 @@ curve_share curve::share_of(std::size_t index) const { return share_of_point(par
 
 void curve::add_points_of(const curve& other, std::optional<std::int64_t> after) {
   const auto first = after ? std::ranges::upper_bound(other.points_, *after, {}, &curve_point::step) : other.points_.begin();
-  for (auto at = first; at != other.points_.end(); ++at) { insert(*at, other.share_of(static_cast<std::size_t>(at - other.points_.begin()))); }
+  for (auto at = first; at != other.points_.end(); ++at) {
+    insert(*at, other.share_of(static_cast<std::size_t>(at - other.points_.begin())));
+  }
 }
 
 bool curve::cut(std::int64_t step) {

@@ -166,7 +166,7 @@ private:
   std::size_t searched_ = 0;
   std::vector<run_entry> entries_;
   std::map<std::string, ending_file, std::less<>> endings_;  // by the path of the directory; read again when they change
-  std::list<std::pair<std::string, run_history>> known_;  // the most recently used first
+  std::list<std::pair<std::string, run_history>> known_;     // the most recently used first
 };
 
 }  // namespace stepwell::board

@@ -296,8 +296,11 @@ class Chart {
         dash: run.place >= seriesColours ? [6, 4] : undefined,
         points: {
           show: this.drawn.every((one) => one.curve.count < 40),
-          filter: (plot, series, isShown) =>
-            isShown ? null : narrowIslands(plot.data[series], plot.data[0], plot.posToVal(1.5, 'x') - plot.posToVal(0, 'x')),
+          filter: (plot, series, isShown) => {
+            const [xs, values] = [plot.data[0], plot.data[series]];
+            if (isShown) return Array.from(xs, (_, i) => i); // uPlot leaves out positions that occur twice
+            return narrowIslands(values, xs, this.xRange, plot.posToVal(1.5, 'x') - plot.posToVal(0, 'x'));
+          },
           size: 5,
           fill: stroke,
         },

@@ -210,12 +210,14 @@ function limitValues(part, range, isLog) {
 }
 
 /**
- * Returns a place in each island of values that is so narrow that a line would not show it: one value between NaNs, or some within `width`.
+ * Returns a place in each island of values of which so little is in a range that a line would not show it: one value between NaNs, or some
+ * within `width`.
  * @param {ArrayLike<number | null | undefined>} values undefined: a position of another curve only
  * @param {ArrayLike<number>} xs
+ * @param {Span} range
  * @param {number} width
  */
-function narrowIslands(values, xs, width) {
+function narrowIslands(values, xs, [from, to], width) {
   const places = [];
   let first = -1;
   let last = -1;
@@ -224,10 +226,12 @@ function narrowIslands(values, xs, width) {
     if (i < values.length && values[i] !== null) {
       last = i;
       if (first < 0) first = i;
-    } else {
-      if (first >= 0 && xs[last] - xs[first] < width) places.push(first);
-      first = -1;
+      continue;
     }
+    let place = first;
+    while (place < last && xs[place] < from) ++place;
+    if (first >= 0 && Math.min(xs[last], to) - Math.max(xs[first], from) < width) places.push(place);
+    first = -1;
   }
   return places;
 }
@@ -315,7 +319,7 @@ function chartToSvg(chart) {
     for (const i of all) path += data.line[i] === null ? '' : `${i > 0 && data.line[i - 1] !== null ? 'L' : 'M'}${at(data.line, i)}`;
     if (path)
       area.append(svg('path', { d: path, fill: 'none', stroke: run.colour, 'stroke-width': 1.5, 'stroke-dasharray': run.dash || null }));
-    for (const i of narrowIslands(data.line, data.x, (1.5 * (chart.x[1] - chart.x[0])) / (right - left))) {
+    for (const i of narrowIslands(data.line, data.x, chart.x, (1.5 * (chart.x[1] - chart.x[0])) / (right - left))) {
       const [cx, cy] = at(data.line, i).split(' ');
       area.append(svg('circle', { cx, cy, r: 2.5, fill: run.colour }));
     }

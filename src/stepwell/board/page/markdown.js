@@ -48,8 +48,12 @@ function block(lines, i, depth) {
     const end = upTo((one) => one.includes('|'));
     return [table(lines.slice(i, end)), end];
   }
-  if (listItem(line)) {
-    const end = upTo((one) => listItem(one) !== null || /^ +\S/.test(one));
+  const first = listItem(line);
+  if (first) {
+    const end = upTo((one) => {
+      const item = listItem(one);
+      return item ? item.indent > first.indent || item.isNumbered === first.isNumbered : /^ +\S/.test(one);
+    });
     return [list(lines.slice(i, end)), end];
   }
   const end = Math.max(
