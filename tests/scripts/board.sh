@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sourced by tests/run: the page of the board, with a mock server and with the real one. STEPWELL_CURVES is the number of random curves (150;
-# before a release: 2000). Needs node, npm's registry for the tools of tests/board,
-# and chromium.
+# Sourced by tests/run: the page of the board, with a mock server and with the real one. Needs node, npm's registry for the tools of tests/board,
+# and chromium. STEPWELL_CURVES is the number of random curves that are drawn, 150 if it is not set.
 
 # board_tools: installs the tools whose versions tests/board/package-lock.json pins, in build/board. Runs no script of a package.
 board_tools() {
