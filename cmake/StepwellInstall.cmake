@@ -2,8 +2,8 @@
 #
 # Installation of the library, the public headers, the package for find_package(stepwell), and the file for pkg-config.
 include(CMakePackageConfigHelpers)
+include(StepwellInstallAdapter)
 
-set(STEPWELL_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/stepwell)
 if(BUILD_SHARED_LIBS)
   set(BUILD_SHARED_LIBS ON)
 else()
@@ -17,19 +17,12 @@ install(TARGETS stepwell EXPORT stepwell
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT stepwell NAMESPACE stepwell:: FILE stepwellTargets.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
 
-# Adapters, as components of the package.
 foreach(adapter IN ITEMS eigen xtensor torch mpi tensorflow board)
   if(TARGET stepwell_${adapter})
-    install(TARGETS stepwell_${adapter} EXPORT stepwell_${adapter}
-      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-      RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
-      FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-    install(EXPORT stepwell_${adapter} NAMESPACE stepwell:: FILE stepwell_${adapter}Targets.cmake DESTINATION ${STEPWELL_PACKAGE_DIR})
+    stepwell_install_adapter(${adapter})
   endif()
 endforeach()
 
-get_property(STEPWELL_TORCH_VERSION GLOBAL PROPERTY STEPWELL_TORCH_VERSION)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/stepwellConfig.cmake.in
   ${PROJECT_BINARY_DIR}/stepwellConfig.cmake INSTALL_DESTINATION ${STEPWELL_PACKAGE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/stepwellConfigVersion.cmake COMPATIBILITY SameMinorVersion)

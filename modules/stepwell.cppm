@@ -30,6 +30,7 @@ module;
 #include "stepwell/coro/range_v3.hpp"
 #endif
 #include "stepwell/creation/init_from_weights.hpp"
+#include "stepwell/creation/save_safetensors.hpp"
 #include "stepwell/creation/scaffold.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/creation/session_creator.hpp"
@@ -316,6 +317,7 @@ using stepwell::master_subject;
 using stepwell::raw_session_over;
 using stepwell::raw_session_over_t;
 using stepwell::restore_from;
+using stepwell::save_safetensors;
 using stepwell::scaffold;
 using stepwell::scaffold_options;
 using stepwell::scaffold_traits;

@@ -14,6 +14,7 @@
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/creation/init_from_weights.hpp"
+#include "stepwell/creation/save_safetensors.hpp"
 #include "stepwell/creation/scaffold.hpp"
 #include "stepwell/creation/session_creator.hpp"
 #include "stepwell/data/counter.hpp"

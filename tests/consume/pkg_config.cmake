@@ -45,3 +45,18 @@ run(${LAUNCHER} ${COMPILER} -std=c++20 -c ${project}/main.cpp -o ${WORK}/main.o 
 run(${LAUNCHER} ${COMPILER} -std=c++20 -c ${project}/other.cpp -o ${WORK}/other.o ${flags})
 run(${COMPILER} ${WORK}/main.o ${WORK}/other.o -o ${WORK}/consumer ${libraries} -Wl,-rpath,${library})
 run_consumer(${WORK}/consumer)
+
+# Components have files of their own. A library of MPI has none; it is linked by the compiler of MPI.
+set(project ${CMAKE_CURRENT_LIST_DIR}/with_eigen)
+file(GLOB components RELATIVE ${place} ${place}/stepwell-*.pc)
+foreach(component IN LISTS components)
+  string(REPLACE ".pc" "" component ${component})
+  run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${place} ${PKG_CONFIG} ${static} --cflags --libs ${component})
+endforeach()
+if("stepwell-eigen.pc" IN_LIST components)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${place} ${PKG_CONFIG} ${static} --cflags --libs stepwell-eigen
+    OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(said UNIX_COMMAND "${said}")
+  run(${LAUNCHER} ${COMPILER} -std=c++20 ${project}/main.cpp -o ${WORK}/with_eigen ${said} -Wl,-rpath,${library})
+  run_consumer(${WORK}/with_eigen)
+endif()

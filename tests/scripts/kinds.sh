@@ -156,9 +156,10 @@ END
   echo "$environment"/lib/python3*/site-packages/torch
 }
 
+# Prints the folder of LibTorch, for -DCMAKE_PREFIX_PATH.
 run_torch_package() {
-  have weights
-  torch_environment >/dev/null
+  have weights >&2
+  torch_environment
 }
 
 # run_torch [pip|group]: the adapter with the system's LibTorch, or with PyPI's, or only groups with the system's. LibTorch is large, and a

@@ -13,6 +13,7 @@
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -32,6 +33,8 @@ const at::Device the_device(device_type, 0);
 
 using stream_id = c10::StreamId;
 thread_local stream_id current = 0;
+std::atomic<int> failing_events = 0;
+std::atomic<std::int64_t> events = 0;
 
 /// The state of a stream at one time: complete when `count` pieces of its work are done.
 struct mark {
@@ -239,6 +242,8 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream& stream) const override { device().finish(device().now(stream.id()), true); }
 
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex, const c10::EventFlag) const override {
+    TORCH_CHECK(failing_events.exchange(0) == 0, "the device has no event now");
+    ++events;
     if (*event == nullptr) { *event = new mark; }
     *static_cast<mark*>(*event) = device().now(stream.id());
   }
@@ -372,6 +377,8 @@ void release() { device().hold(false); }
 std::int64_t waits_of(std::thread::id thread) { return device().waits(thread); }
 std::int64_t all_waits() { return device().waits(); }
 std::int64_t bytes_to_host() { return device().bytes_to_host(); }
+void fail_next_event() { failing_events = 1; }
+std::int64_t recorded_events() { return events; }
 std::int64_t overtaken_copies() { return device().overtaken(); }
 
 }  // namespace stepwell::test::late_device

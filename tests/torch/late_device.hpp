@@ -26,6 +26,11 @@ void restart(std::uint64_t seed);
 void hold();
 void release();
 
+/// Makes the next record of an event fail.
+void fail_next_event();
+/// Returns how many events were recorded.
+[[nodiscard]] std::int64_t recorded_events();
+
 /// Returns how often a thread has waited for the device: for a stream, an event, or a copy that is not `non_blocking`.
 [[nodiscard]] std::int64_t waits_of(std::thread::id thread);
 [[nodiscard]] std::int64_t all_waits();

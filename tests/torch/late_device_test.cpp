@@ -21,7 +21,9 @@
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
@@ -124,6 +126,45 @@ sw::tensor elements(const at::Tensor& value) {
 float first(const at::Tensor& value) { return elements(value).as<float>().front(); }
 
 }  // namespace
+
+TEST_CASE("a failure of the device at the first copy is logged, and does not turn asynchronous copies off for ever", "[torch][late]") {
+  const sw::test::log_capture log;
+  late::restart(5);
+  const auto weights = late::on_device(at::ones({2048}));
+  const auto elements = sw::tensor_adapter<at::Tensor>::on_device(weights);
+  std::vector<std::byte> to(2048 * sizeof(float));
+  late::fail_next_event();
+  CHECK(elements->start_copy_to(to) == nullptr);
+  CHECK(log.contains(sw::log_level::info, "could not make a stream or an event for copies to the host"));
+  int attempts = 1;
+  auto copy = elements->start_copy_to(to);
+  for (; attempts < 5000 && !copy; ++attempts) { copy = elements->start_copy_to(to); }
+  REQUIRE(copy);
+  copy->wait();
+  CHECK(attempts == 1000);
+}
+
+TEST_CASE("a small tensor is copied with one event, on the stream that computes", "[torch][late]") {
+  const sw::test::log_capture log;
+  late::restart(6);
+  const auto events_for = [](std::int64_t count) {
+    const auto weights = late::on_device(at::ones({count}));
+    std::vector<std::byte> to(static_cast<std::size_t>(count) * sizeof(float));
+    const auto before = late::recorded_events();
+    const auto copy = sw::tensor_adapter<at::Tensor>::on_device(weights)->start_copy_to(to);
+    copy->hold_back_updates();
+    const at::NoGradGuard without_gradients;
+    weights.zero_();
+    copy->wait();
+    float first = 0;
+    std::memcpy(&first, to.data(), sizeof first);
+    CHECK(first == 1);
+    return late::recorded_events() - before;
+  };
+  events_for(8);  // the first copy also tries whether the device has events
+  CHECK(events_for(8) == 1);
+  CHECK(events_for(4096) == 2);
+}
 
 TEST_CASE("of 1,000 checkpoints that a device copies late and out of order none is inconsistent, and no step waits", "[torch][late]") {
   check_checkpoints<fenced_model>(7, 1000);

@@ -85,7 +85,10 @@ struct snapshot_pool::memory {
   void reserve(std::size_t wanted, const variable_list& variables = {}) {
     const bool fits = wanted <= capacity && bytes;
     for (auto variable = variables.begin(); !(fits && is_of_device) && variable != variables.end(); ++variable) {
-      const auto least = std::max(wanted, alignment);
+      // With a page more, which aligned memory may need, this is a power of two: allocators of pinned memory, such as that of CUDA in LibTorch,
+      // round up to one. So the buffer uses all of the memory, and `held` counts it.
+      constexpr std::size_t page = 4096;
+      const auto least = std::bit_ceil(std::max(wanted, alignment) + page) - page;
       if (auto taken = variable->host_memory(least)) {
         release();
         bytes = std::move(taken);

@@ -76,6 +76,28 @@ std::pair<variable_list, restore_options> select(const weight_names& names, cons
   return chosen;
 }
 
+/// Returns advice if the names of the missing arrays have another prefix in the file, such as "module." or "_orig_mod.". Otherwise returns an
+/// empty text.
+std::string prefix_advice(const weight_names& names, const checkpoint_reader& source, const restore_options& how) {
+  constexpr std::size_t most_looked_at = 20;
+  std::size_t missing = 0;
+  std::map<std::string_view, std::size_t> found;  // by prefix: the number of missing arrays that the file has with it
+  for (const auto& [variable, array] : how.names) {
+    if (source.contains(array) || !array.starts_with(names.prefix_in_file)) { continue; }
+    const auto rest = std::string_view(array).substr(names.prefix_in_file.size());
+    for (const auto& entry : source.entries()) {
+      const std::string_view name = entry.name;
+      if (name.size() > rest.size() && name.ends_with(rest)) { ++found[name.substr(0, name.size() - rest.size())]; }
+    }
+    if (++missing == most_looked_at) { break; }
+  }
+  const auto best = std::ranges::max_element(found, {}, [](const auto& one) { return one.second; });
+  const auto is_best = [&](const auto& one) { return one.second == best->second; };
+  if (best == found.end() || best->second < missing || std::ranges::count_if(found, is_best) > 1) { return {}; }
+  return fmt::format("In the file, the names of the missing arrays begin with \"{0}\": set weight_names::prefix_in_file to \"{0}\".",
+                     best->first);
+}
+
 void check_pairs(const weight_names& names, const variable_list& variables) {
   for (const auto& [theirs, ours] : names.pairs) {
     if (std::ranges::any_of(variables, [&](const variable_ref& variable) { return variable.name() == ours; })) { continue; }
@@ -94,11 +116,12 @@ std::string_view name_of(checkpoint_format format) noexcept {
   return "unknown";
 }
 
-void log_result(const checkpoint_reader& source, const weight_names& names, const restore_report& report) {
+void log_result(const checkpoint_reader& source, const weight_names& names, const restore_options& how, const restore_report& report) {
   log_info(fmt::format("initialised from {}: {}", source.prefix(), fmt::join(report.restored, ", ")));
   if (!report.missing.empty()) {
-    log_warning(
-        fmt::format("{} does not hold these variables, they keep their values: {}", source.prefix(), fmt::join(report.missing, ", ")));
+    const auto advice = prefix_advice(names, source, how);
+    log_warning(fmt::format("{} does not hold these variables, they keep their values: {}{}{}", source.prefix(),
+                            fmt::join(report.missing, ", "), advice.empty() ? "" : ". ", advice));
   }
   std::vector<std::string_view> others;
   for (const auto& name : report.unused) {
@@ -135,9 +158,15 @@ restore_report init_from_weights::apply(const variable_list& variables) const {
     const auto* entry = source.find(array);
     if (entry != nullptr && !entry->unsupported.empty()) { source.verify(array); }  // throws the reason
   }
-  auto report = restore(ours, source, how);
-  log_result(source, names_, report);
-  return report;
+  try {
+    auto report = restore(ours, source, how);
+    log_result(source, names_, how, report);
+    return report;
+  } catch (const not_found_error& failure) {
+    auto cause = failure.cause();
+    if (const auto advice = prefix_advice(names_, source, how); !advice.empty()) { cause.message += "\n" + advice; }
+    throw_status(std::move(cause));
+  }
 }
 
 }  // namespace stepwell

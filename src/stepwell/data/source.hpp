@@ -166,14 +166,22 @@ template<std::ranges::input_range Range>
   return range_source<Range>(std::forward<Range>(range), std::move(name));
 }
 
+namespace detail {
+/// The batch of a rejected source. It is accepted where any batch is, so the compiler reports no more errors after the assertion.
+struct rejected_batch {
+  template<class T>
+  operator T&() const;  // NOLINT(google-explicit-constructor)
+};
+}  // namespace detail
+
 /// Rejects a data loader of LibTorch, whose position cannot be saved.
 template<detail::data_loader Loader>
   requires(!std::ranges::input_range<Loader>)
-range_source<std::ranges::empty_view<char>> source(Loader&& /*loader*/) {
+range_source<std::ranges::empty_view<detail::rejected_batch>> source(Loader&& /*loader*/) {
   static_assert(sizeof(Loader) == 0,
                 "stepwell: a data loader of LibTorch cannot continue where it stopped; give its dataset instead: "
                 "data::shuffled_batches(libtorch::examples(dataset), {.batch_size = 64})");
-  return range_source<std::ranges::empty_view<char>>(std::ranges::empty_view<char>());
+  return range_source<std::ranges::empty_view<detail::rejected_batch>>({});
 }
 
 /// At most `count` batches of an underlying source, beginning at the position of the underlying source at construction. Seekable if the

@@ -6,6 +6,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/data/shuffled_batches.hpp"
 
+#include <ATen/core/Tensor.h>
 #include <c10/util/ArrayRef.h>
 
 #include <cstddef>
@@ -16,6 +17,24 @@
 #include <vector>
 
 namespace stepwell::libtorch {
+namespace detail {
+
+/// Removes all examples from a batch: a tensor, a container, or a `torch::data::Example` of these.
+inline void remove_examples(at::Tensor& batch) {
+  if (batch.dim() > 0) { batch = batch.narrow(0, 0, 0); }
+}
+template<class Batch>
+  requires requires(Batch& batch) { batch.clear(); } || requires(Batch& batch) { detail::remove_examples(batch.data); }
+void remove_examples(Batch& batch) {
+  if constexpr (requires { batch.clear(); }) {
+    batch.clear();
+  } else {
+    detail::remove_examples(batch.data);
+    if constexpr (requires { detail::remove_examples(batch.target); }) { detail::remove_examples(batch.target); }
+  }
+}
+
+}  // namespace detail
 
 /// The examples of a dataset of LibTorch, with the transforms and the collation of the dataset. LibTorch's samplers and data
 /// loader are not used:
@@ -40,9 +59,23 @@ public:
   }
 
   [[nodiscard]] std::uint64_t size() const { return *dataset_->size(); }
+  /// Returns the batch of these examples. For the empty part of a batch that is divided among more processes than it has examples
+  /// (`part_of`), returns a batch whose tensors have the size 0 in the first dimension.
+  /// @errors `invalid_argument_error` if the part is empty, and the dataset collates examples to a type that cannot be made empty.
   [[nodiscard]] auto batch(data::example_indices indices) const {
-    const std::vector<std::size_t> numbers(indices.begin(), indices.end());
-    return dataset_->get_batch(c10::ArrayRef<std::size_t>(numbers));
+    std::vector<std::size_t> numbers(indices.begin(), indices.end());
+    if (indices.empty()) { numbers.push_back(0); }  // collations, such as `Stack`, need an example
+    auto made = dataset_->get_batch(c10::ArrayRef<std::size_t>(numbers));
+    if (indices.empty()) {
+      if constexpr (requires { detail::remove_examples(made); }) {
+        detail::remove_examples(made);
+      } else {
+        throw invalid_argument_error(
+            "libtorch::examples: a batch has fewer examples than the group has processes, and the type of the batches cannot be empty; set "
+            "drop_remainder, and make batch_size at least the number of processes");
+      }
+    }
+    return made;
   }
 
 private:

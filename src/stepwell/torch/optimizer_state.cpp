@@ -2,10 +2,12 @@
 //
 // The state of LibTorch's optimisers as variables.
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
 #include "stepwell/torch/detail/copied_tensor.hpp"
 #include "stepwell/torch/schedule.hpp"
 #include "stepwell/torch/torch.hpp"
 
+#include <c10/util/StringUtil.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/nn/module.h>
 #include <torch/optim/adagrad.h>
@@ -13,9 +15,11 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/lbfgs.h>
 #include <torch/optim/rmsprop.h>
+#include <torch/optim/schedulers/lr_scheduler.h>
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -25,8 +29,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -247,10 +253,176 @@ variable_list variables_of(optim::Optimizer& optimizer, const optim::OptimizerOp
       "state yourself");
 }
 
-/// Returns the state of all parameters. `names` has the name of each parameter.
-variable_list variables_with(optim::Optimizer& optimizer, const std::map<const void*, std::string>& names) {
+/// The names of the parameters, by their address.
+using parameter_names = std::map<const void*, std::string>;
+
+/// Lists the options of one parameter group that are numbers. They are looked up at each access, because a program may replace the options.
+template<class Options>
+class option_list {
+public:
+  /// `changes`: a text to which each restore adds the options whose values it changes.
+  option_list(optim::Optimizer& optimizer, std::size_t group, std::shared_ptr<std::string> changes)
+      : optimizer_(&optimizer), group_(group), changes_(std::move(changes)) {}
+
+  template<class Value>
+  option_list& add(const std::string& name, Value& (Options::*option)() noexcept) {
+    return add(
+        name, [option](Options& all) { return (all.*option)(); },
+        [option](Options& all, const Value& restored) { (all.*option)() = restored; });
+  }
+  /// Adds an option that decides which state there is for a parameter. A restore cannot change this decision.
+  template<class Value>
+  option_list& add_decisive(const std::string& name, Value& (Options::*option)() noexcept) {
+    return add(
+        name, [option](Options& all) { return (all.*option)(); },
+        [option, name](Options& all, const Value& restored) {
+          auto& now = (all.*option)();
+          if ((now != Value()) != (restored != Value())) {
+            throw invalid_argument_error(
+                c10::str("the optimiser of the checkpoint has ", name, " = ", restored, ", and this one has ", now,
+                         ", so it has other state for each parameter; construct it with the value of the checkpoint"));
+          }
+          now = restored;
+        });
+  }
+  template<class Get, class Set>
+  option_list& add(const std::string& name, Get get, Set set) {
+    const auto find = [optimizer = optimizer_, group = group_]() -> Options& {
+      return static_cast<Options&>(optimizer->param_groups().at(group).options());
+    };
+    using value = std::remove_cvref_t<decltype(get(find()))>;
+    const auto label = c10::str(name, " of parameter group ", group_);
+    auto variable = variable_ref(
+        c10::str("param_groups/", group_, "/", name), [find, get] { return get(find()); },
+        [find, get, set, label, changes = changes_](value restored) {
+          const auto before = get(find());
+          set(find(), restored);
+          if (before == restored) { return; }
+          if (!changes->empty()) { *changes += ", "; }
+          *changes += label + " from " + text_of(before) + " to " + text_of(restored);
+        });
+    list_.push_back(variable.optional());
+    return *this;
+  }
+  [[nodiscard]] variable_list take() { return std::move(list_); }
+
+private:
+  static std::string text_of(const auto& value) { return c10::str(value); }
+  static std::string text_of(const std::array<double, 2>& pair) { return c10::str("(", pair[0], ", ", pair[1], ")"); }
+
+  optim::Optimizer* optimizer_;
+  std::size_t group_;
+  std::shared_ptr<std::string> changes_;
+  variable_list list_;
+};
+
+template<class Options>
+variable_list adam_options(option_list<Options> list) {
+  return list.add("lr", &Options::lr)
+      .add(
+          "betas", [](Options& all) { return std::array{std::get<0>(all.betas()), std::get<1>(all.betas())}; },
+          [](Options& all, const std::array<double, 2>& betas) { all.betas(std::make_tuple(betas[0], betas[1])); })
+      .add("eps", &Options::eps)
+      .add("weight_decay", &Options::weight_decay)
+      .add_decisive("amsgrad", &Options::amsgrad)
+      .take();
+}
+
+variable_list options_of(optim::Optimizer& optimizer, std::size_t group, const std::shared_ptr<std::string>& changes) {
+  const auto list = [&]<class Options>(std::type_identity<Options>) { return option_list<Options>(optimizer, group, changes); };
+  if (dynamic_cast<optim::Adam*>(&optimizer)) { return adam_options(list(std::type_identity<optim::AdamOptions>())); }
+  if (dynamic_cast<optim::AdamW*>(&optimizer)) { return adam_options(list(std::type_identity<optim::AdamWOptions>())); }
+  if (dynamic_cast<optim::Adagrad*>(&optimizer)) {
+    using options = optim::AdagradOptions;
+    return list(std::type_identity<options>())
+        .add("lr", &options::lr)
+        .add("lr_decay", &options::lr_decay)
+        .add("weight_decay", &options::weight_decay)
+        .add("initial_accumulator_value", &options::initial_accumulator_value)
+        .add("eps", &options::eps)
+        .take();
+  }
+  if (dynamic_cast<optim::RMSprop*>(&optimizer)) {
+    using options = optim::RMSpropOptions;
+    return list(std::type_identity<options>())
+        .add("lr", &options::lr)
+        .add("alpha", &options::alpha)
+        .add("eps", &options::eps)
+        .add("weight_decay", &options::weight_decay)
+        .add_decisive("momentum", &options::momentum)
+        .add_decisive("centered", &options::centered)
+        .take();
+  }
+  if (dynamic_cast<optim::SGD*>(&optimizer)) {
+    using options = optim::SGDOptions;
+    return list(std::type_identity<options>())
+        .add("lr", &options::lr)
+        .add_decisive("momentum", &options::momentum)
+        .add_decisive("dampening", &options::dampening)
+        .add("weight_decay", &options::weight_decay)
+        .add("nesterov", &options::nesterov)
+        .take();
+  }
+  using options = optim::LBFGSOptions;  // without history_size, the size of a tensor of its state, which must be the same in any case
+  return list(std::type_identity<options>())
+      .add("lr", &options::lr)
+      .add("max_iter", &options::max_iter)
+      .add(
+          "max_eval", [](options& all) { return all.max_eval().value_or(-1); },
+          [](options& all, std::int64_t most) { all.max_eval(most < 0 ? c10::nullopt : c10::optional<std::int64_t>(most)); })
+      .add("tolerance_grad", &options::tolerance_grad)
+      .add("tolerance_change", &options::tolerance_change)
+      .take();
+}
+
+/// Returns the names of the parameters, one a line, with an empty line between two groups.
+std::string text_of_groups(const optim::Optimizer& optimizer, const parameter_names& names) {
+  std::string text;
+  for (const auto& group : optimizer.param_groups()) {
+    if (!text.empty()) { text += '\n'; }
+    for (const auto& parameter : group.params()) { text += names.at(parameter.unsafeGetTensorImpl()) + '\n'; }
+  }
+  return text;
+}
+
+/// Logs the options that a restore has changed, and a warning if the parameters of the restored groups are not those of the optimiser.
+void log_restored(const std::string& restored, const std::string& own, const std::string& changes) {
+  if (!changes.empty()) {
+    log_info("the options of the optimiser are those of the checkpoint: " + changes +
+             ". To train with other ones, set them after the session is constructed");
+  }
+  if (restored == own) { return; }
+  const auto lines_of = [](const std::string& text) {
+    std::set<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) { lines.insert(line); }
+    return lines;
+  };
+  const auto known = lines_of(own);
+  std::string lost;
+  for (const auto& name : lines_of(restored)) {
+    if (!known.contains(name)) { lost += (lost.empty() ? "" : ", ") + name; }
+  }
+  if (lost.empty()) {
+    return log_warning(
+        "libtorch::variables: the parameters of the optimiser are in other groups than in the checkpoint; the options of each "
+        "group are those of the group with the same number there");
+  }
+  log_warning(
+      "libtorch::variables: the optimiser does not have these parameters of the optimiser of the checkpoint, so their state, such as "
+      "moments, and the options of their group are not restored: " +
+      lost +
+      ". If add_param_group adds a group during the training, call it before the session is constructed instead, and begin to train "
+      "the group by its learning rate or by requires_grad");
+}
+
+/// Returns the state of all parameters, and the options of all groups.
+variable_list variables_with(optim::Optimizer& optimizer, parameter_names names) {
   const bool is_lbfgs = dynamic_cast<optim::LBFGS*>(&optimizer) != nullptr;
+  const auto changes = std::make_shared<std::string>();
   variable_list list;
+  variable_list options;
+  std::set<const void*> known;  // a module that is registered twice has its parameters twice, with one state
   for (std::size_t number = 0; number < optimizer.param_groups().size(); ++number) {
     auto& group = optimizer.param_groups()[number];
     for (std::size_t i = 0; i < group.params().size(); ++i) {
@@ -261,13 +433,20 @@ variable_list variables_with(optim::Optimizer& optimizer, const std::map<const v
                                      " of the optimiser, of shape " + to_string(shape_of(parameter)) +
                                      ", has no name: it belongs to none of the given modules and tensors");
       }
-      if (is_lbfgs) { continue; }
+      if (is_lbfgs || !known.insert(named->first).second) { continue; }
       for (const auto& variable : variables_of(optimizer, group.options(), parameter)) {
         list.push_back(variable.renamed(named->second + "/" + variable.name()));
       }
     }
     if (is_lbfgs) { list = lbfgs_variables(optimizer, group); }
+    for (auto& option : options_of(optimizer, number, changes)) { options.push_back(std::move(option)); }
   }
+  list.insert(list.end(), options.begin(), options.end());
+  // Restored last, because functions are called in the order of the list.
+  const auto own = [&optimizer, names = std::move(names)] { return text_of_groups(optimizer, names); };
+  list.push_back(variable_ref("param_groups/parameters", own, [own, changes](const std::string& restored) {
+                   log_restored(restored, own(), std::exchange(*changes, {}));
+                 }).optional());
   return list;
 }
 
@@ -286,19 +465,26 @@ named_parameters::named_parameters(const std::string& name, const ::torch::jit::
 }
 
 variable_list variables(optim::Optimizer& optimizer, const ::torch::nn::Module& module) {
-  std::map<const void*, std::string> names;
+  parameter_names names;
   for (const auto& parameter : module.named_parameters()) {
     names[parameter.value().unsafeGetTensorImpl()] = detail::path_of(parameter.key());
   }
-  return variables_with(optimizer, names);
+  return variables_with(optimizer, std::move(names));
 }
 
 variable_list variables(optim::Optimizer& optimizer, std::initializer_list<named_parameters> parameters) {
-  std::map<const void*, std::string> names;
+  parameter_names names;
   for (const auto& given : parameters) {
     for (const auto& [name, tensor] : given.tensors()) { names[tensor.unsafeGetTensorImpl()] = name; }
   }
-  return variables_with(optimizer, names);
+  return variables_with(optimizer, std::move(names));
+}
+
+variable_list variables(optim::LRScheduler& scheduler) {
+  struct access : optim::LRScheduler {
+    static unsigned& steps_of(optim::LRScheduler& of) { return of.*(&access::step_count_); }
+  };
+  return stepwell::variables({{"step_count", access::steps_of(scheduler)}});
 }
 
 learning_rate::learning_rate(optim::Optimizer& optimizer, std::vector<std::size_t> groups)

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/random.hpp"
+#include "stepwell/torch/detail/random_layers.hpp"
 #include "stepwell/torch/torch.hpp"
 
 #include <ATen/ATen.h>
@@ -57,6 +58,7 @@ void broadcast_buffers(const ::torch::nn::Module& module, group& all) {
 }
 
 void seed_generators(std::uint64_t seed, int rank, std::int64_t step) {
+  detail::note_generators();
   at::manual_seed(random_bits(seed, static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(step)));
 }
 

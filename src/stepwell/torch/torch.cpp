@@ -129,21 +129,29 @@ std::string detail::path_of(std::string name) {
 }
 
 variable_list variables(const ::torch::nn::Module& module) {
-  detail::warn_without_generator(module);
   variable_list list;
-  for (const auto& parameter : module.named_parameters()) { list.emplace_back(detail::path_of(parameter.key()), parameter.value()); }
+  bool is_on_cpu = true;
+  for (const auto& parameter : module.named_parameters()) {
+    list.emplace_back(detail::path_of(parameter.key()), parameter.value());
+    is_on_cpu = is_on_cpu && parameter.value().device().is_cpu();
+  }
   for (const auto& buffer : module.named_buffers()) { list.push_back(variable_ref(detail::path_of(buffer.key()), buffer.value()).early()); }
+  detail::warn_without_generator(&module, is_on_cpu, [&module] { return detail::random_layer(module); });
   return list;
 }
 
 variable_list variables(const ::torch::jit::Module& module) {
   variable_list list;
+  bool is_on_cpu = true;
   for (const auto& parameter : module.named_parameters()) {
-    list.push_back(variable_ref(detail::path_of(parameter.name), at::Tensor(parameter.value)));
+    const at::Tensor value = parameter.value;
+    list.push_back(variable_ref(detail::path_of(parameter.name), value));
+    is_on_cpu = is_on_cpu && value.device().is_cpu();
   }
   for (const auto& buffer : module.named_buffers()) {
     list.push_back(variable_ref(detail::path_of(buffer.name), at::Tensor(buffer.value)).early());
   }
+  detail::warn_without_generator(module._ivalue().get(), is_on_cpu, [] { return std::string(); });
   return list;
 }
 

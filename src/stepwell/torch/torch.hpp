@@ -22,6 +22,7 @@ class Module;
 }  // namespace torch::nn
 namespace torch::optim {
 class Optimizer;
+class LRScheduler;
 }  // namespace torch::optim
 namespace torch::jit {
 struct Module;
@@ -67,15 +68,16 @@ namespace libtorch {
 /// @errors   `invalid_argument_error` like `tensor_adapter<at::Tensor>::view`, naming the variable.
 /// @lifetime Refers to the memory of the tensors: create the module and move it to its device and type before this call.
 ///
-/// If the module contains a layer that draws random numbers in training mode, such as dropout, list `rng()`, too. If this function is
-/// called twice for the module without a call of `rng()` in between, a warning names such a layer.
+/// If a step draws random numbers from LibTorch's default generators, as dropout does in training mode, list `rng()`, too. If this function is
+/// called twice for the module without a call of `rng()` in between, a warning names a layer that draws numbers, or the generator from which
+/// numbers were drawn between the calls.
 [[nodiscard]] variable_list variables(const ::torch::nn::Module& module);
-/// Like the function above, for a module that `torch::jit::load` returned. Never logs the warning about `rng()`.
+/// Like the function above, for a module that `torch::jit::load` returned.
 [[nodiscard]] variable_list variables(const ::torch::jit::Module& module);
 
-/// Returns the states of LibTorch's random generators: "cpu", and "cuda0", "cuda1", ... for each CUDA device. Dropout, `torch::randn` and
+/// Returns the states of LibTorch's random generators: "cpu", and "cuda0", "mps0", "xpu0", ... for each device of CUDA, MPS and XPU. Dropout, `torch::randn` and
 /// other functions without a generator of their own draw from them. If the model lists these states in its variables, a resumed run draws
-/// the same numbers as an uninterrupted run. The variables of CUDA devices are optional.
+/// the same numbers as an uninterrupted run. The variables of devices are optional.
 [[nodiscard]] variable_list rng();
 
 /// Returns the state of an optimiser. Each name begins with the name of a parameter of the module: "conv1/weight/exp_avg".
@@ -87,11 +89,15 @@ namespace libtorch {
 ///     LBFGS         one state for all parameters, whose names have no such prefix: func_evals, n_iter, t, prev_loss, d, H_diag,
 ///                   prev_flat_grad, old_dirs, old_stps, ro, history
 ///
-/// Options of the optimiser, such as the learning rate, are not included. LibTorch creates the state of an optimiser in the first step. If
+/// The options of each parameter group that are numbers, such as the learning rate, are included: "param_groups/0/lr". A restore changes the
+/// options of the optimiser, and logs these changes. The names of the parameters of each group are included, too. If an optimiser lacks
+/// parameters of the optimiser that was saved, a warning names them. If a checkpoint lacks the options, the restore keeps them. LibTorch
+/// creates the state of an optimiser in the first step. If
 /// the state does not exist yet, this function creates the same state, so that the state can be restored before the first step.
 /// @errors   `invalid_argument_error` if a parameter does not belong to the module; the message has the shape of the parameter and its
 ///           place in the optimiser. `invalid_argument_error` for any other type of optimiser.
 /// @lifetime The list refers to the memory of the tensors and to the optimiser. The optimiser must outlive the list.
+///           A restore throws `invalid_argument_error` if an option differs that decides which state there is, such as `amsgrad`.
 /// @cost     For LBFGS, each snapshot contains `history_size` old directions and steps, even while the optimiser has fewer.
 [[nodiscard]] variable_list variables(::torch::optim::Optimizer& optimizer, const ::torch::nn::Module& module);
 
@@ -111,6 +117,11 @@ private:
 };
 /// Like the function above, for an optimiser of several modules, or of tensors: `variables(optimizer, {{"encoder", *encoder}, {"scale", scale}})`.
 [[nodiscard]] variable_list variables(::torch::optim::Optimizer& optimizer, std::initializer_list<named_parameters> parameters);
+
+/// Returns the state of a scheduler that computes the learning rate from the number of its steps, such as `torch::optim::StepLR`: the number
+/// "step_count". The rate itself is an option of the optimiser, so list the optimiser, too.
+/// @lifetime The scheduler must outlive the list.
+[[nodiscard]] variable_list variables(::torch::optim::LRScheduler& scheduler);
 
 /// Waits at `fence` until a pending snapshot is copied, then calls `optimizer.step()`. If a step of the model changes the parameters only
 /// by this call, the snapshot for a due checkpoint is copied during the forward and the backward pass. For an optimiser with a closure,

@@ -10,6 +10,7 @@
 #include <stepwell/checkpoint/update_fence.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,7 @@ public:
   [[nodiscard]] std::shared_ptr<std::byte> host_memory(std::size_t size) const override {
     if (!has_memory) { return nullptr; }
     ++allocations;
+    allocated = size;
     memory = {static_cast<std::byte*>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096)), &std::free};
     return memory;
   }
@@ -62,6 +64,7 @@ public:
   bool has_memory = false;
   bool cannot_hold_back = false;
   mutable int allocations = 0;
+  mutable std::size_t allocated = 0;
   mutable std::shared_ptr<std::byte> memory;
 
 private:
@@ -250,6 +253,8 @@ TEST_CASE("a snapshot of elements on a device is in host memory of the device, i
     CHECK(pool.held_bytes() == taken.held_bytes());
   }
   CHECK(pinned->allocations == 1);
+  CHECK(pool.held_bytes() == pinned->allocated);
+  CHECK(std::has_single_bit(pinned->allocated + 4096));  // such allocators round up to powers of two; this is counted
   pinned->memory.reset();
   CHECK(pool.held_bytes() < 64 * 1024);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stepwell/creation/init_from_weights.hpp>
+#include <stepwell/creation/save_safetensors.hpp>
 
 #include "support/catch.hpp"
 #include "support/creation_rig.hpp"
@@ -12,7 +13,10 @@
 #include <stepwell/format/weights/detail/safetensors.hpp>
 #include <stepwell/protocol/state_names.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -130,4 +134,47 @@ TEST_CASE("a file of another format than expected is refused, and names both for
   sw::init_from_weights("/run/a.safetensors", {.prefix_in_file = "module.", .prefix = "backbone/"}, {.file_system = rig.files})
       .apply(rig.backbone());
   CHECK(rig.bias == std::vector<float>{3});
+}
+
+TEST_CASE("the error about missing arrays names the prefix that all of them have in the file", "[creation][warm_start]") {
+  saved_weights rig;
+  const auto ours = sw::variables({{"conv1/weight", rig.weight}, {"conv1/bias", rig.bias}});
+  const auto advice = ContainsSubstring("begin with \"module.\": set weight_names::prefix_in_file to \"module.\"");
+  CHECK_THAT(message_of<sw::not_found_error>([&] { rig.from({}).apply(ours); }), advice);
+  CHECK(rig.from({}, true).apply(ours).restored.empty());
+  CHECK_THAT(rig.log.messages().at(rig.log.messages().size() - 2).text, advice);  // before the arrays of no variable
+  std::vector<float> other = {0};
+  const auto others = sw::variables({{"conv1/weight", rig.weight}, {"scale", other}});  // no prefix explains both
+  CHECK_THAT(message_of<sw::not_found_error>([&] { rig.from({}).apply(others); }), !ContainsSubstring("prefix_in_file"));
+}
+
+TEST_CASE("variables that are written to a file of safetensors are read from it, under the names of Python", "[creation][warm_start]") {
+  saved_weights rig;
+  const sw::test::temporary_directory directory;
+  rig.weight = {5, 6};
+  rig.bias = {7};
+  double wide = 8;
+  auto all = rig.backbone();
+  all.emplace_back("backbone/wide", wide);
+  sw::save_safetensors(all, directory / "b.safetensors",
+                       {.prefix_in_file = "module.", .prefix = "backbone/", .pairs = {{"head.top", "top"}}});
+  const sw::checkpoint_reader reader(directory / "b.safetensors");
+  names found;
+  for (const auto& entry : reader.entries()) { found.emplace_back(entry.name); }
+  std::ranges::sort(found);
+  CHECK(found == names{"head.top", "module.conv1.bias", "module.conv1.weight", "module.wide"});
+  rig.weight = {0, 0};
+  wide = 0;
+  init_from_safetensors(directory / "b.safetensors", {.prefix_in_file = "module.", .prefix = "backbone/"})
+      .apply(sw::variables({{"backbone/conv1/weight", rig.weight}, {"backbone/wide", wide}}));
+  CHECK(rig.weight == std::vector<float>{5, 6});
+  CHECK(wide == 8);
+  std::string text = "words";
+  CHECK_THAT(message_of<sw::invalid_argument_error>(
+                 [&] { sw::save_safetensors(sw::variables({{"text", text}}), directory / "c.safetensors", {}); }),
+             ContainsSubstring("text"));
+  CHECK_THAT(
+      message_of<sw::invalid_argument_error>([&] { sw::save_safetensors(all, directory / "c.safetensors", {.pairs = {{"a", "absent"}}}); }),
+      ContainsSubstring("absent"));
+  CHECK_FALSE(std::filesystem::exists(directory / "c.safetensors"));
 }

@@ -12,14 +12,17 @@
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
+#include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
+#include <stepwell/torch/schedule.hpp>
 #include <stepwell/torch/torch.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -131,6 +134,125 @@ TEST_CASE("a module with dropout that is listed without a generator causes one w
   }
   CHECK(warnings_about(log, "draws random numbers") == 2);
   CHECK(warnings_about(log, "the module itself, of type torch::nn::LSTM") == 1);
+}
+
+namespace {
+
+/// Returns how many warnings about random numbers there are after three lists of a module, with a call of `step` between two lists.
+std::size_t warnings_after(const torch::nn::Module& module, auto step) {
+  const sw::test::log_capture log;
+  for (int i = 0; i < 3; ++i) {
+    static_cast<void>(sw::libtorch::variables(module));
+    step(i);
+  }
+  return warnings_about(log, "random numbers");
+}
+
+}  // namespace
+
+TEST_CASE("a step that draws random numbers without a random layer causes one warning if no generator is listed", "[torch]") {
+  std::vector<torch::nn::Linear> layers;  // each at an address of its own
+  const auto layer = [&]() -> const torch::nn::Module& { return *layers.emplace_back(torch::nn::Linear(2, 2)); };
+  const auto draw = [](int) { static_cast<void>(torch::nn::functional::dropout(torch::ones({4}))); };
+  CHECK(warnings_after(layer(), draw) == 1);
+  CHECK(warnings_after(layer(), [](int) {}) == 0);
+  CHECK(warnings_after(layer(), [&](int i) {
+          static_cast<void>(sw::libtorch::rng());
+          draw(i);
+        }) == 0);
+  CHECK(warnings_after(layer(), [&](int i) {
+          torch::manual_seed(static_cast<std::uint64_t>(7 + i));
+          draw(i);
+        }) == 0);
+  CHECK(warnings_after(layer(), [&](int i) {
+          const sw::libtorch::evaluating guard(*layers.back());
+          draw(i);
+        }) == 0);
+}
+
+TEST_CASE("layers with dropout inside and fractional pooling are known to draw random numbers", "[torch]") {
+  const auto nothing = [](int) {};
+  const torch::nn::MultiheadAttention attention(torch::nn::MultiheadAttentionOptions(4, 2).dropout(0.1));
+  const torch::nn::MultiheadAttention certain(torch::nn::MultiheadAttentionOptions(4, 2));
+  const torch::nn::FractionalMaxPool2d pooling(torch::nn::FractionalMaxPool2dOptions(2).output_ratio(0.5));
+  CHECK(warnings_after(*attention, nothing) == 1);
+  CHECK(warnings_after(*certain, nothing) == 0);
+  CHECK(warnings_after(*pooling, nothing) == 1);
+}
+
+TEST_CASE("a checkpoint without the options of an optimiser is restored, and one line says that they keep their values", "[torch]") {
+  struct listed {
+    torch::nn::Linear layer{3, 1};
+    torch::optim::Adam optimizer{layer->parameters(), torch::optim::AdamOptions(0.1)};
+    bool has_options = true;
+    int steps = 0;
+
+    void step() { ++steps; }
+    sw::variable_list variables() {
+      auto list = sw::variables({{"steps", steps}, {"adam", sw::libtorch::variables(optimizer, *layer)}});
+      if (!has_options) {
+        std::erase_if(list, [](const auto& one) { return one.name().find("param_groups") != std::string::npos; });
+      }
+      return list;
+    }
+  };
+  const sw::test::temporary_directory directory;
+  const auto run = [&](bool has_options, double rate) {
+    listed model;
+    model.has_options = has_options;
+    model.optimizer.param_groups()[0].options().set_lr(rate);
+    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path()});
+    const auto restored = model.optimizer.param_groups()[0].options().get_lr();
+    session.run();
+    session.close();
+    return restored;
+  };
+  run(false, 0.1);
+  {
+    const sw::test::log_capture log;
+    CHECK(run(true, 0.5) == 0.5);
+    CHECK(warnings_about(log, "param_groups/0/lr") == 1);
+  }
+  const sw::test::log_capture log;
+  CHECK(run(true, 0.7) == 0.5);  // restored now
+  CHECK(warnings_about(log, "lr of parameter group 0 from 0.7 to 0.5") == 1);
+}
+
+TEST_CASE("a hook that sets the rate and a rollback find the options of the restored step", "[torch]") {
+  struct losing {
+    struct result {
+      float loss;
+    };
+    torch::nn::Linear layer{3, 1};
+    torch::optim::SGD optimizer{layer->parameters(), torch::optim::SGDOptions(1)};
+    int failures = 0;
+    std::vector<double> rates;
+
+    torch::optim::OptimizerOptions& options() { return optimizer.param_groups()[0].options(); }
+    result step() {
+      rates.push_back(options().get_lr());
+      options().set_lr(options().get_lr() / 2);
+      return {rates.size() == 4 && failures++ == 0 ? std::numeric_limits<float>::quiet_NaN() : 0.0f};
+    }
+    sw::variable_list variables() { return sw::variables({{"sgd", sw::libtorch::variables(optimizer, *layer)}}); }
+  };
+  const sw::test::temporary_directory directory;
+  losing own;
+  {
+    auto session = sw::monitored_training_session(own, {.checkpoint_dir = directory / "own", .save_checkpoint_steps = 2},
+                                                  sw::rollback_on_nan_hook(&losing::result::loss, [] {}));
+    for (int i = 0; i < 5; ++i) { session.run(); }
+  }
+  CHECK(std::vector(own.rates.begin(), own.rates.begin() + 6) == std::vector<double>{1, 0.5, 0.25, 0.125, 0.25, 0.125});
+  losing scheduled;
+  const auto rate = [](std::int64_t step) { return static_cast<double>(step); };
+  for (int run = 0; run < 2; ++run) {
+    auto session = sw::monitored_training_session(scheduled, {.checkpoint_dir = directory / "scheduled"},
+                                                  sw::libtorch::scheduled(scheduled.optimizer, rate));
+    session.run();
+    session.close();
+  }
+  CHECK(scheduled.rates == std::vector<double>{0, 1});
 }
 
 TEST_CASE("a summary that runs a module in training mode is found by the check of summaries, and the guard prevents it", "[torch]") {

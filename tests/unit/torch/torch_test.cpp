@@ -3,6 +3,8 @@
 
 #include <stepwell/torch/torch.hpp>
 
+#include "support/log_capture.hpp"
+
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/checkpoint/snapshot.hpp>
@@ -178,10 +180,13 @@ TEST_CASE("an optimiser's state is there before its first step, and is named by 
   auto network = small_network();
   torch::optim::Adam adam(network->parameters());
   const auto names = names_of(sw::libtorch::variables(adam, *network));
-  REQUIRE(names.size() == 12);
+  REQUIRE(names.size() == 18);
   CHECK(names[0] == "0/weight/step");
   CHECK(names[1] == "0/weight/exp_avg");
   CHECK(names[5] == "0/bias/exp_avg_sq");
+  CHECK(std::vector(names.begin() + 12, names.end()) == std::vector<std::string>{"param_groups/0/lr", "param_groups/0/betas",
+                                                                                 "param_groups/0/eps", "param_groups/0/weight_decay",
+                                                                                 "param_groups/0/amsgrad", "param_groups/parameters"});
   train(network, adam);
   CHECK(names_of(sw::libtorch::variables(adam, *network)) == names);
   std::int64_t step = 0;
@@ -189,7 +194,7 @@ TEST_CASE("an optimiser's state is there before its first step, and is named by 
   CHECK(step == 3);
 
   torch::optim::SGD plain(network->parameters(), torch::optim::SGDOptions(0.1));
-  CHECK(sw::libtorch::variables(plain, *network).empty());
+  CHECK(names_of(sw::libtorch::variables(plain, *network))[0] == "param_groups/0/lr");  // no state of its parameters
   torch::optim::SGD heavy(network->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   CHECK(names_of(sw::libtorch::variables(heavy, *network))[0] == "0/weight/momentum_buffer");
 }
@@ -310,4 +315,154 @@ TEST_CASE("optimisers whose state is not known are refused", "[torch]") {
   auto foreign = small_network();
   torch::optim::Adam adam(foreign->parameters());
   CHECK_THROWS_WITH(sw::libtorch::variables(adam, *network), ContainsSubstring("parameter 0 of group 0") && ContainsSubstring("[2,3]"));
+}
+
+namespace {
+
+/// Changes the options of an optimiser, restores its state into another one, and compares the options of the two.
+template<class Optimizer, class Options>
+bool restores_options(const Options& initial, const Options& changed) {
+  const auto options_in = [](Optimizer& optimizer) -> Options& { return static_cast<Options&>(optimizer.param_groups()[0].options()); };
+  auto network = small_network();
+  Optimizer first(network->parameters(), initial);
+  options_in(first) = changed;
+  const auto taken = captured(sw::libtorch::variables(first, *network));
+  Optimizer second(network->parameters(), initial);
+  const bool differed = !(options_in(second) == changed);
+  sw::restore(sw::libtorch::variables(second, *network), taken);
+  return differed && options_in(second) == changed;
+}
+
+/// A network of two layers, of which one optimiser first trains the second one only.
+struct growing {
+  torch::nn::Sequential network = torch::nn::Sequential(torch::nn::Linear(3, 3), torch::nn::Linear(3, 2));
+  torch::optim::Adam optimizer{network->ptr(1)->parameters(), torch::optim::AdamOptions(0.1)};
+
+  void add() { optimizer.add_param_group(torch::optim::OptimizerParamGroup(network->ptr(0)->parameters())); }
+  sw::variable_list variables() { return sw::libtorch::variables(optimizer, *network); }
+};
+
+}  // namespace
+
+TEST_CASE("options of an optimiser that the program has changed are restored, with every optimiser", "[torch]") {
+  using namespace torch::optim;
+  CHECK(restores_options<Adam>(AdamOptions(0.1), AdamOptions(0.05).betas(std::make_tuple(0.8, 0.7)).eps(1e-3).weight_decay(0.5)));
+  CHECK(restores_options<AdamW>(AdamWOptions(0.1), AdamWOptions(0.05).betas(std::make_tuple(0.8, 0.7)).eps(1e-3).weight_decay(0.5)));
+  CHECK(restores_options<Adagrad>(AdagradOptions(0.1),
+                                  AdagradOptions(0.05).lr_decay(0.1).weight_decay(0.2).initial_accumulator_value(0.3).eps(1e-3)));
+  CHECK(restores_options<RMSprop>(RMSpropOptions(0.1).momentum(0.9),
+                                  RMSpropOptions(0.05).alpha(0.5).eps(1e-3).weight_decay(0.2).momentum(0.8)));
+  CHECK(restores_options<SGD>(SGDOptions(0.1).momentum(0.9), SGDOptions(0.05).momentum(0.8).weight_decay(0.1).nesterov(true)));
+  CHECK(restores_options<LBFGS>(LBFGSOptions(0.1).max_eval(25),
+                                LBFGSOptions(0.05).max_iter(7).max_eval(9).tolerance_grad(1e-3).tolerance_change(1e-4)));
+}
+
+TEST_CASE("a restore that changes options of an optimiser says so in one line", "[torch]") {
+  const sw::test::log_capture log;
+  auto network = small_network();
+  torch::optim::SGD first(network->parameters(), torch::optim::SGDOptions(0.05).weight_decay(0.2));
+  torch::optim::SGD second(network->parameters(), torch::optim::SGDOptions(0.1));
+  const auto taken = captured(sw::libtorch::variables(first, *network));
+  sw::restore(sw::libtorch::variables(second, *network), taken);
+  REQUIRE(log.messages().size() == 1);
+  CHECK_THAT(log.messages()[0].text, ContainsSubstring("lr of parameter group 0 from 0.1 to 0.05, weight_decay of parameter group 0"));
+  sw::restore(sw::libtorch::variables(second, *network), taken);
+  CHECK(log.messages().size() == 1);  // nothing has changed
+}
+
+TEST_CASE("an option that decides which state an optimiser has is not restored over another one", "[torch]") {
+  auto network = small_network();
+  torch::optim::Adam plain(network->parameters(), torch::optim::AdamOptions(0.1));
+  torch::optim::Adam amsgrad(network->parameters(), torch::optim::AdamOptions(0.1).amsgrad(true));
+  const auto taken = captured(sw::libtorch::variables(amsgrad, *network));
+  CHECK_THROWS_WITH(sw::restore(sw::libtorch::variables(plain, *network), taken),
+                    ContainsSubstring("param_groups/0/amsgrad") && ContainsSubstring("construct it with the value of the checkpoint"));
+}
+
+TEST_CASE("a rate that the program, a scheduler of LibTorch or a new optimiser sets goes on after a resume with the same bits", "[torch]") {
+  torch::set_num_threads(1);
+  struct trainee {
+    torch::nn::Sequential network = small_network();
+    std::unique_ptr<torch::optim::Adam> optimizer = made(0.1);
+    std::unique_ptr<torch::optim::StepLR> scheduler = std::make_unique<torch::optim::StepLR>(*optimizer, 2, 0.5);
+
+    [[nodiscard]] std::unique_ptr<torch::optim::Adam> made(double rate) const {
+      return std::make_unique<torch::optim::Adam>(network.ptr()->parameters(), torch::optim::AdamOptions(rate));
+    }
+    void run(int kind, int from, int to) {
+      for (int i = from; i < to; ++i) {
+        if (kind == 0 && i == 2) { optimizer->param_groups()[0].options().set_lr(0.03); }
+        if (kind == 1 && i == 2) { optimizer = made(0.03); }
+        train(network, *optimizer, i, i + 1);
+        if (kind == 2) { scheduler->step(); }
+      }
+    }
+    sw::variable_list variables() {
+      return sw::variables({{"state", state_of(network, *optimizer)}, {"scheduler", sw::libtorch::variables(*scheduler)}});
+    }
+  };
+  for (const int kind : {0, 1, 2}) {
+    trainee whole;
+    whole.run(kind, 0, 6);
+    trainee first;
+    first.run(kind, 0, 3);
+    const auto taken = captured(first.variables());
+    trainee second;
+    sw::restore(second.variables(), taken);
+    second.run(kind, 3, 6);
+    CHECK(bytes_of(second.variables()) == bytes_of(whole.variables()));
+  }
+}
+
+TEST_CASE("a parameter group that was added during the training is lost with a warning that names its parameters", "[torch]") {
+  const sw::test::log_capture log;
+  growing first;
+  CHECK(captured(first.variables()).find("param_groups/parameters")->strings[0] == "1/weight\n1/bias\n");
+  first.add();
+  const auto taken = captured(first.variables());
+  growing second;
+  sw::restore(second.variables(), taken);
+  REQUIRE(log.messages().size() == 1);
+  CHECK(log.messages()[0].level == sw::log_level::warning);
+  CHECK_THAT(log.messages()[0].text, ContainsSubstring("not restored: 0/bias, 0/weight. If add_param_group adds a group"));
+  growing third;
+  third.add();
+  sw::restore(third.variables(), taken);
+  CHECK(log.messages().size() == 1);
+}
+
+TEST_CASE("a module that is registered twice has one state in the optimiser, and resumes with the same bits", "[torch]") {
+  torch::set_num_threads(1);
+  struct twice : torch::nn::Module {
+    torch::nn::Linear layer = torch::nn::Linear(3, 2);
+    twice() {
+      torch::manual_seed(1);
+      layer = register_module("a", torch::nn::Linear(3, 2));
+      register_module("b", layer);
+    }
+  };
+  struct trainee {
+    twice network;
+    torch::optim::Adam optimizer{network.parameters(), torch::optim::AdamOptions(0.1)};
+    void run(int steps) {
+      for (int i = 0; i < steps; ++i) {
+        optimizer.zero_grad();
+        network.layer->forward(torch::ones({1, 3})).pow(2).sum().backward();
+        optimizer.step();
+      }
+    }
+    sw::variable_list variables() {
+      return sw::variables({{"network", sw::libtorch::variables(network)}, {"adam", sw::libtorch::variables(optimizer, network)}});
+    }
+  };
+  trainee first;
+  REQUIRE(first.network.parameters().size() == 4);
+  CHECK(first.variables().size() == 4 + 2 * 3 + 6);
+  first.run(2);
+  const auto taken = captured(first.variables());
+  first.run(2);
+  trainee second;
+  sw::restore(second.variables(), taken);
+  second.run(2);
+  CHECK(bytes_of(second.variables()) == bytes_of(first.variables()));
 }
