@@ -64,6 +64,7 @@ public:
 
   using clock::wait_until;
   bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) override {
+    const detail::observed_wait here;
     return condition.wait_until(lock, when) == std::cv_status::no_timeout;
   }
 
@@ -156,7 +157,10 @@ bool manual_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition
     if (now_locked() >= when) { return false; }
     id = call_at_locked(when, wake);
   }
-  condition.wait(lock);
+  {
+    const detail::observed_wait here;
+    condition.wait(lock);
+  }
   lock.unlock();  // avoids a deadlock: the alarm may wait for this mutex while `cancel` waits for the alarm
   cancel(id);
   lock.lock();

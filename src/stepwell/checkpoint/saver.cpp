@@ -5,6 +5,7 @@
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
+#include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
@@ -143,10 +144,17 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     return true;
   }
 
+  /// Waits until `done()` returns true. @pre `lock` holds the mutex.
+  template<class Done>
+  void wait(std::unique_lock<std::mutex>& lock, Done done) {
+    const detail::observed_wait here;
+    changed.wait(lock, done);
+  }
+
   /// Waits until the snapshot of `job` fits, and queues the job. Releases the mutex, because a joined pool runs the job inside this call.
   void enqueue(std::unique_lock<std::mutex>& lock, save_job job) {
     const auto bytes = job.taken->size_bytes();
-    changed.wait(lock, [&] { return fits(bytes); });
+    wait(lock, [&] { return fits(bytes); });
     ++accepted;
     staged += staged_size(bytes);
     queue.push_back(std::move(job));
@@ -386,7 +394,7 @@ saved_checkpoint saver::save_and_wait(snapshot taken) {
   std::unique_lock lock(core_->mutex);
   core_->enqueue(lock, {.taken = std::move(taken), .waiting = waiting});
   lock.lock();
-  core_->changed.wait(lock, [&] { return waiting->saved || waiting->failure; });
+  core_->wait(lock, [&] { return waiting->saved || waiting->failure; });
   if (waiting->saved) { return *waiting->saved; }
   const auto failure = std::exchange(waiting->failure, nullptr);
   lock.unlock();
@@ -452,7 +460,7 @@ bool saver::wait_until_idle(clock::time_point when, const std::stop_token& stop)
 
 void saver::drain() {
   std::unique_lock lock(core_->mutex);
-  core_->changed.wait(lock, [this] { return core_->is_idle(); });
+  core_->wait(lock, [this] { return core_->is_idle(); });
   core_->state.note_drain(true);
   lock.unlock();
   throw_if_failed();
@@ -489,7 +497,7 @@ void saver::close() noexcept {
     return log_error(directory() +
                      ": a checkpoint is still being written in the background; the directory stays locked until the write ends");
   }
-  core_->changed.wait(lock, [this] { return core_->is_idle(); });
+  core_->wait(lock, [this] { return core_->is_idle(); });
   core_->state.to(saver_phase::releasing);
   lock.unlock();
   core_->release();

@@ -15,9 +15,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -105,6 +107,50 @@ TEST_CASE("an awaited sleep ends when its clock says so", "[coro][clock]") {
   loop.run();
   CHECK(is_awake);
   CHECK(clock->pending() == 0);
+}
+
+TEST_CASE("while jobs of helpers wait, other jobs run in their place; afterwards the limit holds again", "[coro][threads]") {
+  sw::coro::helper_threads helpers(2);
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_open = false;
+  std::atomic<int> waited = 0;
+  const auto wait_here = [&] {
+    std::unique_lock lock(mutex);
+    sw::system_clock()->wait_until(lock, changed, sw::clock::time_point::max(), [&] { return is_open; });
+    ++waited;
+    waited.notify_all();
+  };
+  for (int i = 0; i < 5; ++i) { helpers.post(wait_here); }
+  std::promise<void> other;
+  helpers.post([&] { other.set_value(); });
+  CHECK(other.get_future().wait_for(10s) == std::future_status::ready);
+  {
+    const std::lock_guard lock(mutex);
+    is_open = true;
+  }
+  changed.notify_all();
+  for (int seen = waited; seen < 5; seen = waited) { waited.wait(seen); }
+  std::promise<void> go;
+  const auto gone = go.get_future().share();
+  std::atomic<int> begun = 0;
+  std::atomic<int> ended = 0;
+  for (int i = 0; i < 7; ++i) {
+    helpers.post([&, gone] {
+      ++begun;
+      begun.notify_all();
+      gone.wait();
+      ++ended;
+      ended.notify_all();
+    });
+  }
+  for (int seen = begun; seen < 2; seen = begun) { begun.wait(seen); }
+  std::promise<void> apart;
+  helpers.post_apart([&] { apart.set_value(); });
+  apart.get_future().wait();
+  CHECK(begun == 2);
+  go.set_value();
+  for (int seen = ended; seen < 7; seen = ended) { ended.wait(seen); }
 }
 
 TEST_CASE("helpers run so many jobs at a time, and those apart besides", "[coro][threads]") {

@@ -3,6 +3,7 @@
 // Tests that an asynchronous session implements the options of monitored_training_session.
 #include "support/async_rig.hpp"
 #include "support/catch.hpp"
+#include "support/gate.hpp"
 #include "support/log_capture.hpp"
 #include "support/signalling_hook.hpp"
 #include "unit/hooks/event_reading.hpp"
@@ -11,12 +12,17 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace sw = stepwell;
 using namespace sw::test;
@@ -33,6 +39,13 @@ asio::awaitable<std::int64_t> last_step_of(auto& session, auto& source) {
   }
   co_await session.async_close();
   co_return last;
+}
+
+/// Starts the session if it is not started, runs `steps` steps, and closes the session if `closes`.
+asio::awaitable<void> part_of_life(auto& session, auto& source, int steps, bool closes) {
+  if (!session.is_started()) { co_await session.async_start(); }
+  for (int i = 0; i < steps; ++i) { co_await session.async_next(source); }
+  if (closes) { co_await session.async_close(); }
 }
 
 /// Makes a session inside a coroutine frame of the event loop and runs it until `last_step`.
@@ -82,6 +95,59 @@ TEST_CASE("an awaited training session calls a file system only on other threads
   CHECK(rig.await(last_step_of(session, source)) == 3);
   CHECK(rig.files->operations() > 0);
   CHECK(on_this_thread == 0);
+}
+
+TEST_CASE("the checkpoints of an awaited session are copied while many other sessions wait for a disk that does not respond",
+          "[training][async]") {
+  enum class waits { at_start, for_room, at_close };
+  const auto where = GENERATE(waits::at_start, waits::for_room, waits::at_close);
+  constexpr std::size_t others = 20;  // more than the threads for offloaded calls
+  const log_capture log;
+  gate disk;
+  asio::io_context loop;
+  std::deque<async_rig> rigs(others + 1);
+  const auto session_on = [&](async_rig& rig) {
+    auto options = rig.options();
+    if (where == waits::for_room && &rig != &rigs[0]) { options.saver.max_staged_bytes = 0; }
+    rig.files->before_each([&](const event& one) {
+      if (one.kind == operation::sync || (where == waits::at_start && &rig != &rigs[0])) { disk.pass(); }
+    });
+    return sw::monitored_training_session(sw::defer_start, rig.model, options);
+  };
+  std::deque<decltype(session_on(rigs[0]))> sessions;
+  std::deque<counting_source> sources(others + 1);
+  std::vector<bool> done(others + 1);
+  const auto begin = [&](std::size_t i, int steps, bool closes) {
+    asio::co_spawn(loop, part_of_life(sessions[i], sources[i], steps, closes), [&, i](const std::exception_ptr& failure) {
+      CHECK_FALSE(failure);
+      done[i] = true;
+    });
+  };
+  const auto finish = [&] {
+    loop.restart();
+    loop.run();
+  };
+  for (auto& rig : rigs) { sessions.push_back(session_on(rig)); }
+  for (std::size_t i = 0; i <= others && (i == 0 || where != waits::at_start); ++i) { begin(i, 0, false); }
+  finish();
+  for (const auto& rig : rigs) { rig.settle(); }
+
+  disk.close();
+  done.assign(done.size(), false);
+  for (std::size_t i = 1; i <= others; ++i) { begin(i, where == waits::at_start ? 0 : 4, where == waits::at_close); }
+  loop.restart();
+  while (loop.poll() != 0) {}
+  begin(0, 4, false);
+  while (!done[0] && loop.run_one_for(std::chrono::seconds(10)) != 0) {}  // the time ends the test only if it fails
+  CHECK(done[0]);
+  CHECK(sessions[0].metrics().under_way.waiting_bytes > 0);  // the save of step 4; that of step 2 waits for the disk
+  CHECK(std::ranges::count(done, true) == 1);
+
+  disk.open();
+  finish();
+  for (std::size_t i = 0; i <= others; ++i) { begin(i, 0, true); }
+  finish();
+  CHECK(rigs[0].steps() == "0 2 4");
 }
 
 struct in_the_child {};

@@ -19,6 +19,21 @@ result<detail::owned_thread> detail::start_thread(std::string_view name, std::fu
 
 namespace {
 
+thread_local detail::wait_observer* observer_of_this_thread = nullptr;
+
+}  // namespace
+
+void detail::observe_waits_of_this_thread(wait_observer& observer) noexcept { observer_of_this_thread = &observer; }
+
+detail::observed_wait::observed_wait() noexcept {
+  if (observer_of_this_thread != nullptr) { observer_of_this_thread->begin_wait(); }
+}
+detail::observed_wait::~observed_wait() {
+  if (observer_of_this_thread != nullptr) { observer_of_this_thread->end_wait(); }
+}
+
+namespace {
+
 std::string& name_of_this_thread() {
   thread_local std::string name;
   return name;

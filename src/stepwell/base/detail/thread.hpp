@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads of the library: their start, and the names and ids that logs and timelines show.
+// Threads of the library: their start, the names and ids that logs and timelines show, and their waits.
 #pragma once
 
 #include "stepwell/base/detail/owner_process.hpp"
@@ -40,6 +40,34 @@ private:
 /// Starts a thread that calls `body`. `name` is used in the error message only.
 /// @errors `resource_exhausted` if the system cannot start another thread.
 [[nodiscard]] result<owned_thread> start_thread(std::string_view name, std::function<void()> body);
+
+/// Receives the waits of the threads that have it as their observer, so that other threads can do other work meanwhile.
+/// @threads Each function is called on the thread that waits, which may hold locks.
+class wait_observer {
+public:
+  wait_observer() = default;
+  wait_observer(const wait_observer&) = delete;
+  wait_observer& operator=(const wait_observer&) = delete;
+
+  virtual void begin_wait() noexcept = 0;
+  virtual void end_wait() noexcept = 0;
+
+protected:
+  ~wait_observer() = default;
+};
+
+/// Sets the observer of this thread. @lifetime `observer` must outlive the thread.
+void observe_waits_of_this_thread(wait_observer& observer) noexcept;
+
+/// A guard for a wait that may be long: a wait for a disk, or for another thread or session. Notifies the observer of the thread, if it has
+/// one. The waits of a `clock` have a guard.
+class observed_wait {
+public:
+  observed_wait() noexcept;
+  observed_wait(const observed_wait&) = delete;
+  observed_wait& operator=(const observed_wait&) = delete;
+  ~observed_wait();
+};
 
 }  // namespace detail
 

@@ -7,23 +7,26 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
 namespace stepwell::coro {
 
-struct helper_threads::state {
+struct helper_threads::state final : std::enable_shared_from_this<state>, stepwell::detail::wait_observer {
   explicit state(std::size_t given) : limit(given) {}
 
   void work() {
+    stepwell::detail::observe_waits_of_this_thread(*this);
     std::unique_lock lock(mutex);
     set_thread_name("stepwell aside " + std::to_string(named++));
     for (;;) {
+      if (running > limit) { break; }  // another thread took the place of this thread during a wait
       ++idle;
       // Waits without a `clock`, because a clock may be destroyed before these threads end.
       changed.wait(lock, [this] { return is_over || !jobs.empty(); });
       --idle;
-      if (is_over) { return; }
+      if (is_over) { break; }
       auto job = std::move(jobs.front());
       jobs.pop_front();
       lock.unlock();
@@ -31,6 +34,31 @@ struct helper_threads::state {
       job = nullptr;
       lock.lock();
     }
+    --running;
+    --threads;
+  }
+
+  /// Starts a thread if there are more jobs than idle threads, and fewer running threads than the limit. @pre The mutex is held.
+  result<void> start_if_needed(std::size_t count) {
+    if (idle >= count || running >= limit) { return {}; }
+    auto started = stepwell::detail::start_thread("stepwell aside", [kept = shared_from_this()] { kept->work(); });
+    if (!started) { return std::move(started).error(); }
+    started->detach();
+    ++running;
+    ++threads;
+    return {};
+  }
+
+  void begin_wait() noexcept override {
+    const std::lock_guard lock(mutex);
+    --running;
+    try {
+      static_cast<void>(start_if_needed(jobs.size()));  // without another thread, the jobs run after the wait
+    } catch (const std::bad_alloc&) {}                  // NOLINT(bugprone-empty-catch): like a thread that cannot be started
+  }
+  void end_wait() noexcept override {
+    const std::lock_guard lock(mutex);
+    ++running;
   }
 
   const std::size_t limit;
@@ -38,6 +66,7 @@ struct helper_threads::state {
   std::condition_variable changed;
   std::deque<std::function<void()>> jobs;
   std::size_t threads = 0;
+  std::size_t running = 0;  // number of those threads that are not in an observed wait; includes the idle threads
   std::size_t idle = 0;
   int named = 0;
   bool is_over = false;
@@ -55,15 +84,8 @@ helper_threads::~helper_threads() {
 
 void helper_threads::post(std::function<void()> job) {
   const std::lock_guard lock(state_->mutex);
-  if (state_->idle <= state_->jobs.size() && state_->threads < state_->limit) {
-    auto started = stepwell::detail::start_thread("stepwell aside", [kept = state_] { kept->work(); });
-    if (started) {
-      started->detach();
-      ++state_->threads;
-    } else if (state_->threads == 0) {
-      throw_status(std::move(started).error());
-    }
-  }
+  auto started = state_->start_if_needed(state_->jobs.size() + 1);
+  if (!started && state_->threads == 0) { throw_status(std::move(started).error()); }
   state_->jobs.push_back(std::move(job));
   state_->changed.notify_one();
 }
@@ -78,6 +100,11 @@ void helper_threads::post_apart(std::function<void()> job) {
 
 helper_threads& helper_threads::shared() {
   static auto* const instance = new helper_threads(16);  // never destroyed: its threads may run while static objects are destroyed
+  return *instance;
+}
+
+helper_threads& helper_threads::for_copies() {
+  static auto* const instance = new helper_threads(16);  // never destroyed, as above
   return *instance;
 }
 

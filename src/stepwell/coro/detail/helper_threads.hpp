@@ -9,8 +9,10 @@
 
 namespace stepwell::coro {
 
-/// A set of threads for jobs that may block. Threads are started as needed, at most `limit`, and are kept. A job that waits for code
-/// that may itself need a job must run on its own thread (`post_apart`). Otherwise many such jobs could occupy all threads and deadlock.
+/// A set of threads for jobs that may block. Threads are started as needed, and at most `limit` are kept. At most `limit` jobs run at a
+/// time, not counting those that are in an `observed_wait` (see base/detail/thread.hpp): while a job waits, another thread takes its place,
+/// unless the system cannot start one. A job that waits in another way for code that may itself need a job must run on its own thread
+/// (`post_apart`). Otherwise many such jobs could occupy all threads and deadlock.
 /// @threads All functions may be called from any thread.
 class helper_threads {
 public:
@@ -27,9 +29,11 @@ public:
   /// @errors `resource_exhausted_error` if the system cannot start another thread.
   void post_apart(std::function<void()> job);
 
-  /// Returns the threads shared by the process, at most 16. They are never joined, so code that posts a job must wait for it before the
-  /// process ends.
+  /// Returns the threads of the process for work that may call a file system, with a limit of 16. They are never joined, so code that
+  /// posts a job must wait for it before the process ends.
   [[nodiscard]] static helper_threads& shared();
+  /// Like `shared`, but returns other threads, for work that calls no file system, such as copies. It is not delayed by a slow disk.
+  [[nodiscard]] static helper_threads& for_copies();
 
 private:
   struct state;

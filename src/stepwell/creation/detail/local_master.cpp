@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/creation/detail/local_master.hpp"
 
+#include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@ void fair_shared_mutex::enter(entry as) {
   waiter me{as};
   (first_ == nullptr ? first_ : last_->next) = &me;
   last_ = &me;
+  const detail::observed_wait here;
   me.admitted.wait(lock, [&] { return me.is_in; });
 }
 

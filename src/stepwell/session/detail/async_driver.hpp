@@ -25,6 +25,7 @@ execution_place place_of(Async& self, piece what) {
   switch (what) {
     case piece::attach_source: return execution_place::here;
     case piece::step: return self.place_of_steps();
+    case piece::boundary: return execution_place::copies;
     case piece::make_raw: return self.how().creation_waits().value_or(false) ? execution_place::own_thread : execution_place::pool;
     default: return execution_place::pool;
   }

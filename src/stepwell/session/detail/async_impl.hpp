@@ -152,6 +152,7 @@ private:
   void hand_over(execution_place where, const std::shared_ptr<coro::offloaded_call>& offloaded_call) {
     switch (where) {
       case execution_place::pool: return coro::helper_threads::shared().post([offloaded_call] { offloaded_call->run(); });
+      case execution_place::copies: return coro::helper_threads::for_copies().post([offloaded_call] { offloaded_call->run(); });
       case execution_place::own_thread: return coro::helper_threads::shared().post_apart([offloaded_call] { offloaded_call->run(); });
       case execution_place::compute: return asio::post(how().compute(), coro::offloaded_call_ticket(offloaded_call));
       case execution_place::here: return;

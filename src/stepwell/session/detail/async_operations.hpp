@@ -212,7 +212,7 @@ asio::awaitable<snapshot> snapshot_awaited(std::shared_ptr<Async> self, std::opt
   if (pool) { memory = co_await detail::buffer_awaited(*self, *pool); }
   snapshot taken;
   auto copy = [&] { taken = core.copy_state(std::move(memory)); };
-  co_await self->run_on(execution_place::pool, copy);
+  co_await self->run_on(execution_place::copies, copy);
   co_return taken;
 }
 

@@ -65,6 +65,7 @@ private:
 enum class execution_place {
   here,        ///< On the executor of the caller.
   pool,        ///< On a shared thread: work that may wait for a disk.
+  copies,      ///< On a shared thread for work that calls no file system.
   own_thread,  ///< On a thread of its own: work that may wait for another session.
   compute,     ///< On the executor for steps.
 };
