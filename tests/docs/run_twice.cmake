@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake -DPROGRAM=... -DPRINTED=file -DDIRECTORY=dir -P run_twice.cmake
-# Runs the program twice in `dir`, which is empty at the start. Both runs must succeed, print the same output and leave
+# cmake -DPROGRAM=... -DARGUMENT=... -DPRINTED=file -DDIRECTORY=dir -P run_twice.cmake
+# Runs the program with its argument twice in `dir`, which is empty at the start. Both runs must succeed, print the same output and leave
 # identical checkpoint files: a run that has reached its end makes no further step (decision D-6). If the file `PRINTED`
 # exists, the output must contain its lines.
 cmake_minimum_required(VERSION 3.25)
 
 # run(VARIABLE): sets VARIABLE to the output of the program and the checksums of its checkpoints.
 function(run variable)
-  execute_process(COMMAND ${PROGRAM} WORKING_DIRECTORY ${DIRECTORY} OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${PROGRAM} ${ARGUMENT} WORKING_DIRECTORY ${DIRECTORY} OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
   file(GLOB_RECURSE files ${DIRECTORY}/*.index ${DIRECTORY}/*.data-*)
   foreach(file IN LISTS files)
     file(SHA256 ${file} checksum)
