@@ -36,7 +36,7 @@ exit_code serve_board(const board_command_options& options, console& to) {
 #else
 
 exit_code serve_board(const board_command_options& /*options*/, console& /*to*/) {
-  throw unimplemented_error("this program was built without the board; build it with STEPWELL_BUILD_BOARD");
+  throw unimplemented_error("this program was built without the board; build it with STEPWELL_BUILD_BOARD=ON");
 }
 
 #endif
