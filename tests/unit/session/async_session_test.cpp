@@ -6,6 +6,8 @@
 #include "support/gate.hpp"
 #include "support/log_capture.hpp"
 
+#include <stepwell/session/any_async_session.hpp>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -339,4 +341,37 @@ TEST_CASE("a session can be moved between two awaited calls", "[session][async]"
   rig.await(start(session));
   auto moved = std::move(session);
   CHECK(rig.await(all_steps(moved, source)).size() == 5);
+}
+
+TEST_CASE("each function of an awaited session that was moved from throws at once", "[session][async]") {
+  async_rig rig;
+  ending_source source;
+  const std::int64_t batch = 1;
+  const auto check = [&](auto& from) {
+    CHECK_THROWS_AS(from.async_start(), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.async_next(source), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.async_run_all(source), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.async_run(batch), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.async_checkpoint_now(), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.async_close(), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.async_abandon(), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.should_stop(), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.request_stop(), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.global_step(), sw::failed_precondition_error);
+    CHECK_THROWS_AS(from.is_closed(), sw::failed_precondition_error);
+    CHECK_FALSE(from.came_from_hook(nullptr));
+  };
+  auto session = rig.async(0);
+  auto moved = std::move(session);
+  check(session);  // NOLINT(bugprone-use-after-move)
+  CHECK_THROWS_AS(session.async_steps(source), sw::failed_precondition_error);
+  CHECK_THROWS_AS(session.async_snapshot(), sw::failed_precondition_error);
+  CHECK_THROWS_AS(session.release_handle(), sw::failed_precondition_error);
+  session.release(source);
+  using erased = sw::any_async_session<adding_model::result, ending_source>;
+  erased first(std::move(moved));
+  erased second(std::move(first));
+  check(first);  // NOLINT(bugprone-use-after-move)
+  rig.await(second.async_start());
+  CHECK(rig.await(all_steps(second, source)).size() == 5);
 }
