@@ -5,6 +5,7 @@ Every link to the site has an existing page and an existing anchor. A page loads
 the start page, and every page of the documentation is in the navigation."""
 
 import html.parser
+import json
 import pathlib
 import posixpath
 import re
@@ -68,6 +69,10 @@ def main(site):
     for path in pages:
         if not path.startswith(("source/", "404")) and not re.search(r"md-nav__link--active|md-tabs__item--active", (site / path).read_text()):
             mistakes.append(f"{path}: is in no navigation; the README of its folder does not list it")
+    # A block of code would fill the list of results.
+    for entry in json.loads((site / "search/search_index.json").read_text())["docs"]:
+        if "<pre" in entry["text"]:
+            mistakes.append(f"{entry['location']}: a block of code is in the index of the search")
     print("\n".join(sorted(set(mistakes)) or [f"{len(pages)} pages, no broken link"]))
     return 1 if mistakes else 0
 

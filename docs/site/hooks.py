@@ -250,4 +250,5 @@ def on_page_content(content, page, config, files):
             declared = text.split('"')[1]
         elif text.startswith("<pre"):
             parts[i] = in_block(text, declared)
-    return "".join(parts)
+    # The search finds no text in blocks of code: one of them would fill the list of results.
+    return "".join(parts).replace("<pre>", "<pre data-search-exclude>")
