@@ -58,7 +58,7 @@ struct model_t {
 int train(const std::string& directory) {
   const auto parent = ::getppid();
   model_t model;
-  sw::training_options<model_t> options;
+  sw::training_options options;
   options.checkpoint_dir = directory;
   options.save_checkpoint_steps = 1;
   options.save_summaries_steps = sw::none;
@@ -171,13 +171,13 @@ std::vector<reader> all_readers(const std::string& output) {
          int made = 0;
          for ([[maybe_unused]] const auto& found : sw::evaluate_repeatedly(
                   model, directory, [] { return sw::no_source{}; },
-                  {.evaluation = {.num_evals = 1}, .max_number_of_evaluations = 1, .eval_interval_secs = 0, .timeout = 0})) {
+                  {.evaluation = {.num_evals = 1}, .eval_interval_secs = 0, .max_number_of_evaluations = 1, .timeout = 0})) {
            ++made;
          }
          promise(made == 1, "no evaluation");
        }},
       command("verify", {"verify", "DIR"}, "ok "),
-      command("verify --json", {"verify", "DIR", "--json"}, "\"whole\": true"),
+      command("verify --json", {"verify", "DIR", "--json"}, "\"whole\":true"),
       command("verify of the best", {"verify", "DIR/best"}, "ok "),
       command("inspect", {"inspect", "DIR"}, "weights"),
       command("inspect --stats --json", {"inspect", "DIR", "--stats", "--json"}, "weights"),

@@ -378,8 +378,8 @@ TEST_CASE("an evaluation beside a run that saves always finds a whole checkpoint
     int made = 0;
     for (const auto& found : sw::evaluate_repeatedly(seen, run.path(), [] { return sw::no_source{}; },
                                                      {.evaluation = {.num_evals = 1, .file_system = files},
-                                                      .max_number_of_evaluations = 1,
                                                       .eval_interval_secs = 0,
+                                                      .max_number_of_evaluations = 1,
                                                       .timeout = 0})) {
       CHECK(found.global_step >= 1);
       ++made;
