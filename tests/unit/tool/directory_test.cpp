@@ -446,7 +446,7 @@ TEST_CASE("commands beside a run that saves show what is there, and call nothing
       CHECK((said.how == exit_code::good || (is_diff && said.how == exit_code::differs)));
       CHECK(said.err.empty());
       CHECK((is_diff || said.out.find(line.front() == "export" ? "all" : has_values ? "" : "model.ckpt-") != std::string::npos));
-      for (const auto* wrong : {"orphan  ", "left by a killed save", " 0 B ", "\"bytes\":0,", "damaged", "DAMAGED"}) {
+      for (const auto* wrong : {"orphan  ", "left by a killed save", " 0 B  ", "\"bytes\":0,", "damaged", "DAMAGED"}) {
         CHECK(said.out.find(wrong) == std::string::npos);
       }
     });
