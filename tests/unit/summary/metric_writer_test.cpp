@@ -128,6 +128,7 @@ TEST_CASE("a metric file is cut at the first zero byte that a power failure left
       GENERATE_COPY(std::pair(zeros(4000), header), std::pair(header + zeros(5000), header),
                     std::pair(header.substr(0, 9) + zeros(90), header), std::pair(header + line + "2.0" + zeros(2'000'000), header + line),
                     std::pair(header + line + zeros(4096) + line, header + line), std::pair(zeros(4096) + line + line, header));
+  { summary::csv_writer empty(with.path, with.options()); }
   test::write_file_text(with.path, left);
   { summary::csv_writer csv(with.path, with.options()); }
   CHECK(file_text(with.path) == kept);
@@ -152,6 +153,7 @@ TEST_CASE("a tag with a zero byte becomes no zero byte of a CSV file", "[summary
 TEST_CASE("a binary file of others that begins with zeros is refused as metric file and not touched", "[summary][metrics]") {
   const desk with;
   const std::string other("\0\0\x08\x03 images", 11);
+  { summary::csv_writer empty(with.path, with.options()); }
   test::write_file_text(with.path, other);
   CHECK_THROWS_AS(summary::csv_writer(with.path, with.options()), sw::invalid_argument_error);
   CHECK(file_text(with.path) == other);
