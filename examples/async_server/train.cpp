@@ -46,7 +46,8 @@ asio::awaitable<void> train(const options& wanted, asio::any_io_executor compute
   const auto points = noisy_points(1, 10'000);
   auto batches = sw::data::shuffled_batches(points, {.batch_size = 64, .seed = 1});
 
-  std::stop_source stopping;  // a stop by `request_stop` of the session would end the next start, too
+  // A stop by `request_stop` of the session would end the next start, too.
+  std::stop_source stopping;
   sw::training_options how{.checkpoint_dir = wanted.run_dir,  // a named variable, because g++ 12 destroys an aggregate twice
                            .save_checkpoint_secs = 30,        // if the aggregate is made inside an awaited expression
                            .log_step_count_steps = 10'000,

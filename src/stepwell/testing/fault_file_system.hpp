@@ -5,9 +5,9 @@
 // `file_system`. The umbrella header does not include this header.
 //
 //   const auto files = std::make_shared<stepwell::testing::fault_file_system>();
-//   files->inject({.kind = file_operation::sync, .path_contains = ".index", .errno_value = EIO});  // the next such sync fails
-//   files->crash_at(7);                                               // the machine stops within the seventh operation
-//   files->before_each([&](const file_event& now) { gate.wait(); });  // a slow disk, without sleeping
+//     files->inject({.kind = file_operation::sync, .path_contains = ".index", .errno_value = EIO});  // the next such sync fails
+//     files->crash_at(7);                                               // the machine stops within the seventh operation
+//     files->before_each([&](const file_event& now) { gate.wait(); });  // a slow disk, without sleeping
 #pragma once
 
 #include "stepwell/base/error.hpp"

@@ -138,7 +138,8 @@ TEST_CASE("events sees in real event files what other readers see", "[tool][even
 }
 
 TEST_CASE("events sums up each tag in a line", "[tool][events][golden]") {
-  const auto rig = tool_rig{.files = files_of({{"run/events.out.tfevents.1", sw::test::file_text(sw::test::golden("/format/events.bin"))}})};
+  const auto rig =
+      tool_rig{.files = files_of({{"run/events.out.tfevents.1", sw::test::file_text(sw::test::golden("/format/events.bin"))}})};
   const auto said = rig.run({"events", "run"});
   CHECK(said.how == exit_code::good);
   CHECK(said.out == sw::test::file_text(sw::test::golden("/tool/events.txt")));
