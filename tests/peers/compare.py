@@ -16,8 +16,6 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-SIZES = (16, 64, 256)  # MiB
-
 Peer = collections.namedtuple("Peer", "name package command columns")
 
 
@@ -103,7 +101,7 @@ class Comparison:
             Peer("TensorFlow `Saver`, not synced", "tensorflow-cpu", self.theirs("tensorflow_save.py"), both),
         ]
         columns = []
-        for size in SIZES:
+        for size in self.options.sizes:
             weights = str(self.data / "weights")
             subprocess.run(self.ours("weights", weights, str(size)), check=True)
             columns.append(self.measure(f"save_{size}", peers, [weights, str(self.data / "saves")]))
@@ -113,7 +111,7 @@ class Comparison:
             cells = [medians.get((name, column)) for medians in columns]
             return ["missing" if cell is None else f"{cell * 1e3:.2f} ms" for cell in cells]
 
-        heading = [f"{size} MiB" for size in SIZES]
+        heading = [f"{size} MiB" for size in self.options.sizes]
         stops = [[peer.name, *row(peer.name, "stop")] for peer in peers]
         show("what a due checkpoint costs training: it stops for", heading, [*stops, ["one memcpy of the same bytes", *row("stepwell", "memcpy")]])
         show("until the checkpoint is written", heading, [[peer.name, *row(peer.name, "written")] for peer in peers if "written" in peer.columns])
@@ -142,7 +140,7 @@ class Comparison:
         size = self.options.memory
         rows = []
         for phase, words in (("nothing saved, recovery off", "nothing"), ("saves", "saves"), ("restore alone", "restore")):
-            output = subprocess.run(self.ours("memory", words, str(self.data / "memory"), str(size)), check=True, capture_output=True, text=True)
+            output = subprocess.run(self.ours("memory", words, str(self.data / "memory"), str(size)), check=True, stdout=subprocess.PIPE, text=True)
             rows.append([phase, f"{float(output.stdout):.2f} x"])
         show(f"peak memory of stepwell, with {size} MiB of variables", ["over the variables"], rows)
 
@@ -164,6 +162,7 @@ def main():
     parser.add_argument("--python", required=True, help="the Python in which the peers are installed")
     parser.add_argument("--directory", required=True, help="directory for checkpoints and logs; decides about the disk")
     parser.add_argument("--turns", type=int, default=9, help="measurements of each number (default: 9)")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256], help="sizes of the saved variables in MiB (default: 16 64 256)")
     parser.add_argument("--memory", type=int, default=1024, help="size of the variables in MiB for the peak memory (default: 1024)")
     options = parser.parse_args()
     if options.turns < 1 or options.memory < 1:
@@ -181,7 +180,7 @@ def main():
     print("Versions: " + ", ".join([*comparison.versions, f"Python {platform.python_version()}"]) + ".")
     for name, reason in comparison.missing.items():
         print(f"Missing: {name}. {reason}")
-    return 0
+    return 1 if any(reason.startswith("stepwell:") for reason in comparison.missing.values()) else 0
 
 
 if __name__ == "__main__":

@@ -198,11 +198,12 @@ void measure_steps() {
 // Runs one phase and prints the peak of the process's resident memory, divided by the size of the variables.
 void measure_memory(const std::string& phase, const std::string& directory, std::size_t bytes) {
   weights_model model(bytes);
-  auto options = saving_in(directory);
-  options.max_to_keep = 1;
+  sw::training_options options{.log_step_count_steps = sw::none};
   if (phase == "nothing") {
-    options.checkpoint_dir.clear();
     options.retry.max_attempts = 0;
+  } else {
+    options = saving_in(directory);
+    options.max_to_keep = 1;
   }
   if (phase == "restore") { options.save_checkpoint_steps = sw::none; }
   if (phase != "restore") { model.fill(); }

@@ -18,6 +18,6 @@ run_peers() {
   configure release -DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_BENCHMARKS=ON
   build release stepwell_peer
   say "comparing"
-  "$venv/bin/python" "$root/tests/peers/compare.py" --program "$root/build/release/tests/bench/stepwell_peer" \
+  "$venv/bin/python" "$root/tests/peers/compare.py" --program "$root/build/release/tests/peers/stepwell_peer" \
     --python "$venv/bin/python" --directory "$directory" "$@"
 }
