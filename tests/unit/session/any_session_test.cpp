@@ -231,7 +231,9 @@ TEST_CASE("an erased training session saves and resumes as itself", "[session][a
   }
   CHECK(rig.steps() == "0 2 4");
   rig.model = {};
-  trainer second{erased(rig.start())};
+  auto options = rig.options();
+  options.resume_after_stop = true;  // the first trainer has requested a stop
+  trainer second{erased(sw::monitored_training_session(rig.model, options))};
   CHECK(second.session.global_step() == 4);
   second.train_until(6);
   second.session.close();
