@@ -11,8 +11,7 @@ trap 'rm -f "$printed"' EXIT
 mapfile -t commands < <(awk '/^## / { inside = $0 == "## Try it" } /^```/ { block = inside && !block; next } block' README.md)
 [ "${#commands[@]}" = 2 ] || { echo "README's section \"Try it\" has ${#commands[@]} commands instead of two" >&2 && exit 1; }
 for command in "${commands[@]}"; do
-  begun=$SECONDS
-  bash -c "$command" </dev/null 2>&1 | tee "$printed"
+  TIMEFORMAT="${command%%#*} took %R s; processor time: %U s, and %S s in the system"
+  time bash -c "$command" </dev/null 2>&1 | tee "$printed"
   if grep ': warning: ' "$printed"; then echo "these are the warnings that a newcomer sees" >&2 && exit 1; fi
-  echo "${command%%#*} took $((SECONDS - begun)) s"
 done
