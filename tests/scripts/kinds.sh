@@ -184,7 +184,7 @@ run_torch() {
   esac
   say "building with LibTorch ${place:+in $place}"
   cmake -S "$root" -B "$root/build/$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DSTEPWELL_WERROR=ON \
-    -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF ${place:+"-DCMAKE_PREFIX_PATH=$place"}
+    -DSTEPWELL_BUILD_TORCH=ON -DSTEPWELL_BUILD_TOOL=OFF -DSTEPWELL_BUILD_BOARD=OFF ${place:+"-DCMAKE_PREFIX_PATH=$place"}
   cmake --build "$root/build/$tree" -j "$jobs" --target $programs
   TEST_TORCHRUN=${STEPWELL_TORCHRUN:-$torchrun} check "$tree" -R "^($tests)\$"
 }
