@@ -68,14 +68,36 @@ void verify_one(const console& to, verified& one) {
   } catch (const error& failure) { note(one, failure); }
 }
 
-bool has_index(const console& to, const std::string& prefix) { return value_or_throw(to.files->exists(format::index_name(prefix))); }
+bool has_index(const console& to, const verified& one) { return value_or_throw(to.files->exists(format::index_name(one.prefix))); }
 
-bool has_data(const console& to, const std::string& prefix) {
-  const auto names = to.files->list(io::parent_directory(prefix));
-  if (!names) { return false; }
-  return std::ranges::any_of(*names, [base = io::base_name(prefix)](const std::string& name) {
-    const auto data = detail::parse_data_name(name);
-    return data && data->prefix == base;
+/// Adds the prefixes of the checkpoints that have data files in `directory`, which need not exist.
+void add_with_data(const console& to, const std::string& directory, std::unordered_set<std::string>& prefixes) {
+  const auto names = to.files->list(directory);
+  if (!names) { return; }
+  for (const auto& name : *names) {
+    if (const auto data = detail::parse_data_name(name)) { prefixes.insert(io::join_path(directory, data->prefix)); }
+  }
+}
+
+/// Removes the checkpoints that retention has deleted in the meantime, or was deleting when it was killed. It lists each directory and reads
+/// the state file once, because a state file can list hundreds of thousands of checkpoints. @see beside_writer.hpp
+void remove_retired(const console& to, const std::string& directory, std::vector<verified>& claims) {
+  std::unordered_set<std::string> directories;
+  for (const auto& one : claims) {
+    if (!has_index(to, one)) { directories.insert(io::parent_directory(one.prefix)); }
+  }
+  if (directories.empty()) { return; }
+  std::unordered_set<std::string> with_data;  // read before the state file: data is removed after the name in it
+  for (const auto& one : directories) { add_with_data(to, one, with_data); }
+  const auto state = detail::read_state_file(*to.files, directory);
+  const auto newest = detail::find_newest_listed(*to.files, directory);
+  std::unordered_set<std::string_view> listed;
+  if (state) { listed.insert(state->prefixes.begin(), state->prefixes.end()); }
+  std::erase_if(claims, [&](const verified& one) {
+    if (has_index(to, one)) { return false; }
+    const bool is_half_deleted =
+        one.had_index || with_data.contains(io::join_path(io::parent_directory(one.prefix), io::base_name(one.prefix)));
+    return !listed.contains(one.prefix) || (is_half_deleted && newest && newest->exists && newest->prefix != one.prefix);
   });
 }
 
@@ -85,23 +107,14 @@ std::vector<verified> claims_of(const console& to, const std::string& directory)
   std::unordered_set<std::string> known;
   const auto add = [&](const std::string& prefix) {
     if (!known.insert(prefix).second) { return; }
-    claims.push_back({.prefix = prefix, .had_index = has_index(to, prefix), .damages = {}, .unchecked = {}});
+    claims.push_back({.prefix = prefix, .damages = {}, .unchecked = {}});
+    claims.back().had_index = has_index(to, claims.back());
   };
   if (const auto state = detail::read_state_file(*to.files, directory)) {
     for (const auto& prefix : state->prefixes) { add(prefix); }
   }
   for (const auto& prefix : indexes_in(to, directory)) { add(prefix); }
   return claims;
-}
-
-/// Returns true for a checkpoint that retention has deleted in the meantime, or was deleting when it was killed. @see beside_writer.hpp
-bool is_retired(const console& to, const std::string& directory, const verified& one) {
-  if (has_index(to, one.prefix)) { return false; }
-  const bool has_files = one.had_index || has_data(to, one.prefix);  // before the state file is read: data is removed after the name in it
-  const auto state = detail::read_state_file(*to.files, directory);
-  if (!state || std::ranges::find(state->prefixes, one.prefix) == state->prefixes.end()) { return true; }
-  const auto newest = detail::find_newest_listed(*to.files, directory);
-  return has_files && newest && newest->exists && newest->prefix != one.prefix;
 }
 
 /// Returns the data files without an index, and temporary files of interrupted writes. Returns none while a process writes in the directory.
@@ -199,19 +212,22 @@ exit_code verify(const verify_options& options, console& to) {
   if (is_in_directory) {
     detail::read_beside_writer(options.target, [&]() -> std::optional<bool> {
       auto claims = claims_of(to, options.target);
+      const bool is_empty = claims.empty();
+      remove_retired(to, options.target, claims);
       for (auto& one : claims) {
         verify_one(to, one);
-        const bool is_gone = one.how != exit_code::good && is_retired(to, options.target, one);  // its data files are orphans
-        if (!is_gone) { add(one); }
+        std::vector<verified> judged{std::move(one)};
+        if (judged.front().how != exit_code::good && judged.front().had_index) { remove_retired(to, options.target, judged); }
+        for (auto& left : judged) { add(left); }  // the data files of a retired one are orphans
       }
-      return seen.empty() && !claims.empty() ? std::nullopt : std::optional(true);
+      return seen.empty() && !is_empty ? std::nullopt : std::optional(true);
     });
     orphans = orphans_in(to, options.target);
   } else {
     verified one{.prefix = require_checkpoint(to, options.target), .damages = {}, .unchecked = {}};
-    one.had_index = has_index(to, one.prefix);
+    one.had_index = has_index(to, one);
     verify_one(to, one);
-    if (one.how != exit_code::good && one.had_index && !has_index(to, one.prefix)) {
+    if (one.how != exit_code::good && one.had_index && !has_index(to, one)) {
       throw not_found_error("this checkpoint was deleted while it was read", one.prefix);
     }
     add(one);

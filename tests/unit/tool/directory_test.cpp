@@ -3,6 +3,7 @@
 // Tests of the commands for whole directories: verify and stats.
 #include "support/beside_retention.hpp"
 #include "support/checkpoint_files.hpp"
+#include "support/fault_file_system.hpp"
 #include "support/file_text.hpp"
 #include "support/log_capture.hpp"
 #include "support/paths.hpp"
@@ -88,6 +89,28 @@ TEST_CASE("a kill while retention deletes a checkpoint leaves orphans, no damage
   CHECK(json::parse(run_tool({"verify", shop.directory.path(), "--json"}).out)["checkpoints"].size() == 2);
   std::filesystem::remove(shop.directory / "model.ckpt-3.index");  // the newest checkpoint: neither retention nor a kill removes it
   CHECK(run_tool({"verify", shop.directory.path()}).how == exit_code::damaged);
+}
+
+TEST_CASE("no command reads the state file once for each checkpoint that it lists", "[tool][verify]") {
+  const workshop shop;
+  save(shop, 1, 2);
+  const auto readings_of = [&](const std::string& command, int missing) {
+    std::string state = "model_checkpoint_path: \"model.ckpt-2\"\n";
+    for (int i = 0; i < missing; ++i) { state += "all_model_checkpoint_paths: \"gone.ckpt-" + std::to_string(i) + "\"\n"; }
+    sw::test::write_file_text(shop.directory / "checkpoint", state + "all_model_checkpoint_paths: \"model.ckpt-2\"\n");
+    const auto counted = std::make_shared<sw::test::fault_file_system>();
+    sw::test::tool_rig rig;
+    rig.files = counted;
+    static_cast<void>(rig.run({command, shop.directory.path()}));
+    return std::ranges::count_if(counted->history(), [](const auto& one) {
+      return one.kind == sw::test::operation::open && one.path.ends_with("/checkpoint");
+    });
+  };
+  for (const auto* command : {"verify", "inspect", "stats", "prune"}) {
+    CAPTURE(command);
+    CHECK(readings_of(command, 5) > 0);
+    CHECK(readings_of(command, 50) == readings_of(command, 5));
+  }
 }
 
 TEST_CASE("verify says of a variant that it was not checked, and does not call its checkpoint ok", "[tool][verify][golden]") {
