@@ -286,8 +286,12 @@ using stepwell::coro::make_offloaded_call;
 using stepwell::coro::offloaded_call;
 using stepwell::coro::offloaded_call_ticket;
 using stepwell::coro::once_awaited_t;
+#if __has_include(<range/v3/range/concepts.hpp>)
 using stepwell::coro::share;
+#endif
+#if __has_include(<range/v3/range/concepts.hpp>)
 using stepwell::coro::shared_generator;
+#endif
 }  // namespace stepwell::coro
 
 // coro

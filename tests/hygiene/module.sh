@@ -11,6 +11,10 @@ unit=modules/stepwell.cppm
 
 adapters=$(sed -n 's/^set(STEPWELL_ADAPTERS \(.*\))$/\1/p' src/headers.cmake | tr ' ' '|')
 
+# This header and its names are there only if range-v3 is.
+needs_range_v3=stepwell/coro/range_v3.hpp
+if_range_v3='#if __has_include(<range/v3/range/concepts.hpp>)'
+
 # headers: prints the public headers of the core, as src/headers.cmake finds them.
 headers() { files src/stepwell -- .hpp | sed 's|^src/||' | grep -vE "/detail/|^stepwell/(${adapters:-none})/"; }
 detail_headers() { headers | with_details | grep /detail/ || true; }
@@ -82,15 +86,16 @@ written() {
   sed '/^#include "stepwell\//,$d' "$unit"
   headers | grep -vx stepwell/stepwell.hpp | sort | while read -r header; do
     case $header in
-      */range_v3.hpp) printf '#if __has_include(<range/v3/range/concepts.hpp>)\n#include "%s"\n#endif\n' "$header" ;;
+      "$needs_range_v3") printf '%s\n#include "%s"\n#endif\n' "$if_range_v3" "$header" ;;
       *) printf '#include "%s"\n' "$header" ;;
     esac
   done
   printf '\n'
   sed -n '/^export module/,/^}  \/\/ namespace std$/p' "$unit"
-  for_users | awk '
+  for_users | awk -v condition="$if_range_v3" -v conditional="$(echo "$needs_range_v3" | declared | sed 's/ .*//')" '
+    BEGIN { split(conditional, names, "\n"); for (i in names) { is_conditional[names[i]] } }
     $1 != part { if (part) { print "}  // namespace " space } part = $1; space = $4; printf "\n// %s\nexport namespace %s {\n", $3, space }
-    { print "using " $2 ";" }
+    { print $2 in is_conditional ? condition "\nusing " $2 ";\n#endif" : "using " $2 ";" }
     END { print "}  // namespace " space }'
 }
 
