@@ -10,7 +10,7 @@
 namespace stepwell::detail {
 
 epoch_means::epoch_means(std::vector<std::string> names)
-    : names_(std::move(names)), means_(names_.size()), last_(names_.size(), unset_number) {
+    : names_(std::move(names)), means_(names_.size()), last_(names_.size(), unset_number), history_(names_) {
   std::set<std::string> seen;
   for (const auto& name : names_) {
     if (name.empty()) { throw invalid_argument_error("epoch_mean_hook: a value has an empty name"); }
@@ -33,6 +33,7 @@ void epoch_means::end_epoch(const session_requests& session, std::int64_t step) 
     means_[i].reset();
   }
   last_step_ = step;
+  history_.add(last_, step);
   publish(session);
 }
 
@@ -43,18 +44,13 @@ void epoch_means::publish(const session_requests& session) {
   publisher_.publish(values, last_step_);
 }
 
-void epoch_means::add_history(std::vector<history_value>& all) const {
-  for (std::size_t i = 0; i < names_.size(); ++i) {
-    if (!is_unset(last_[i])) { all.push_back({names_[i], last_[i], last_step_}); }
-  }
-}
-
 variable_list epoch_means::variables() {
   variable_list all{{"step", last_step_}};
   for (std::size_t i = 0; i < names_.size(); ++i) {
     all.emplace_back("last/" + names_[i], last_[i]);
     for (auto& variable : stepwell::variables({{"mean/" + names_[i], means_[i].variables()}})) { all.push_back(std::move(variable)); }
   }
+  history_.add_variables(all);
   return all;
 }
 

@@ -5,6 +5,7 @@
 
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
+#include "stepwell/hooks/detail/value_history.hpp"
 #include "stepwell/hooks/progress_hook.hpp"
 #include "stepwell/metrics/metrics.hpp"
 #include "stepwell/protocol/detail/boundary_work.hpp"
@@ -27,7 +28,7 @@ namespace stepwell {
 
 namespace detail {
 
-/// The means of the current epoch and of the last complete one.
+/// The means of the current epoch and of all complete ones.
 class epoch_means final : public boundary_work {
 public:
   explicit epoch_means(std::vector<std::string> names);
@@ -39,7 +40,7 @@ public:
   /// Publishes the means of the last complete epoch, if there is one.
   void publish(const session_requests& session);
 
-  void add_history(std::vector<history_value>& all) const override;
+  void add_history(std::vector<history_value>& all) const override { history_.add_to(all); }
   [[nodiscard]] variable_list variables();
 
 private:
@@ -47,14 +48,15 @@ private:
   std::vector<metrics::mean> means_;  // of the current epoch
   std::vector<double> last_;          // means of the last complete epoch; `unset_number`: none
   std::int64_t last_step_ = -1;
+  value_history history_;
   value_publisher publisher_;
 };
 
 }  // namespace detail
 
-/// Computes the mean of each value over each epoch: `epoch_mean_hook{tag("loss", &result::loss)}`. The means of the last complete epoch are
-/// in the result of `run_all`. A `progress_hook` displays them under names such as "mean loss". A value without a name is called "loss". An
-/// empty `std::optional` does not count. A resumed run continues the means in the middle of an epoch: they are part of the checkpoints.
+/// Computes the mean of each value over each epoch: `epoch_mean_hook{tag("loss", &result::loss)}`. The means of all complete epochs are in
+/// the result of `run_all`, also those of epochs before a restart: they are part of the checkpoints. A `progress_hook` displays them under names such as "mean loss". A value without a name is called "loss". An
+/// empty `std::optional` does not count. A resumed run continues the means in the middle of an epoch.
 /// Copies of a hook share their means. Do not use them in two sessions.
 /// A session has one such hook, with all values: two of them would save their state under the same name.
 /// @cost In a loop over a source with epochs, each run fetches the values. In other runs, nothing is fetched.
@@ -76,6 +78,14 @@ public:
   auto before_run(auto& context) const { return context.epoch() ? std::optional(watched_) : std::nullopt; }
   void after_run(auto& context, const auto& values) {
     if (values.has_value()) { add(context, values, std::index_sequence_for<Watched...>{}); }
+  }
+
+  /// Returns the means of all complete epochs, as the result of `run_all` has them. For a loop with a body: pass a copy of the hook to the
+  /// session, and call this function of your own copy after a step.
+  [[nodiscard]] std::vector<history_value> history() const {
+    std::vector<history_value> all;
+    means_->add_history(all);
+    return all;
   }
 
   [[nodiscard]] variable_list variables() { return means_->variables(); }

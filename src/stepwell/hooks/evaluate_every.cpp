@@ -8,6 +8,7 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/group/group.hpp"
 #include "stepwell/hooks/detail/rare_log.hpp"
+#include "stepwell/hooks/detail/value_history.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
 #include "stepwell/protocol/detail/boundary_work.hpp"
@@ -48,7 +49,7 @@ void check(const evaluate_every_options& options, const std::vector<std::string>
 /// The values, and the evaluation beside the training.
 class evaluations::state final : public boundary_work, public std::enable_shared_from_this<evaluations::state> {
 public:
-  state(evaluate_every_options given, std::vector<std::string> names) : options(std::move(given)) {
+  state(evaluate_every_options given, std::vector<std::string> names) : options(std::move(given)), history_(names) {
     check(options, names);
     board->values.resize(names.size());
     pending_values_.resize(names.size());
@@ -139,6 +140,7 @@ public:
     board->step = step;
     board->is_of_snapshot = is_of_snapshot;
     ++board->count;
+    history_.add(values, step);
     publish_newest();
   }
   /// Publishes the values in effect for readers on other threads.
@@ -258,17 +260,14 @@ public:
   void detach() override { join(); }
   void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
 
-  void add_history(std::vector<history_value>& all) const override {
-    for (std::size_t i = 0; i < board->names.size(); ++i) {
-      if (!is_unset(board->values[i])) { all.push_back({options.name + "/" + board->names[i], board->values[i], board->step}); }
-    }
-  }
+  void add_history(std::vector<history_value>& all) const override { history_.add_to(all, options.name + "/"); }
 
   [[nodiscard]] variable_list variables() {
     collect();
     keep_found();
     variable_list all{{"step", board->step}, {"count", board->count}};
     for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("value/" + board->names[i], board->values[i]); }
+    history_.add_variables(all);
     all.emplace_back("pending/step", pending_step_);
     if (!evaluate_snapshot) { return all; }
     all.emplace_back("pending/done", is_pending_done_);
@@ -322,6 +321,7 @@ private:
   std::unique_ptr<summary_work> summaries_;  // null: no summaries
   rare_log log_{options.log_every_secs};
   value_publisher publisher_;
+  value_history history_;
 
   std::int64_t reached_ = -1;     // the global step after the last run
   std::int64_t found_step_ = -1;  // the step of `found_` after the thread was joined; -1: there is none
@@ -355,6 +355,12 @@ evaluated_value evaluations::value(std::string_view name) const {
         fmt::format("evaluate_every: there is no metric \"{}\"; the metrics are {}", name, fmt::join(names, ", ")));
   }
   return {state_->board, static_cast<std::size_t>(position - names.begin())};
+}
+
+std::vector<history_value> evaluations::history() const {
+  std::vector<history_value> all;
+  state_->add_history(all);
+  return all;
 }
 
 variable_list evaluations::variables() { return state_->variables(); }

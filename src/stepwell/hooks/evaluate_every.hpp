@@ -218,6 +218,8 @@ public:
   /// Returns the metric `name`, for hooks that watch this metric.
   /// @errors `invalid_argument_error` if there is no such metric; the message lists the metrics.
   [[nodiscard]] evaluated_value value(std::string_view name) const;
+  /// Returns the metrics of all evaluations that have taken effect, as the result of `run_all` has them. Call this function between steps.
+  [[nodiscard]] std::vector<history_value> history() const;
 
   /// Returns the state of the hook. If an evaluation beside the training is running, blocks until this evaluation has ended.
   /// @errors The failure of that evaluation, unless it was thrown before.
@@ -366,7 +368,7 @@ private:
 /// returns a source. If `evaluate` needs no data, omit `source`: each evaluation then calls `evaluate(model)` once.
 ///
 /// The values are logged, written as summaries, and passed to hooks that watch `value(name)`. If a hook of the same phase changes the
-/// model, pass that hook to the session before this one. The newest values are the state of this hook, and are part of the checkpoints.
+/// model, pass that hook to the session before this one. The newest values and their history are the state of this hook, and are part of the checkpoints.
 /// If the process is about to end and no time is left (see `session_requests::end_of_waits`), the evaluation ends after its current batch,
 /// and a warning is logged. The run that continues from the checkpoint of this step evaluates the state again, before its first step.
 /// @errors   `invalid_argument_error` that names an invalid option. Exceptions of `evaluate` are failures of the run. If `evaluate` runs

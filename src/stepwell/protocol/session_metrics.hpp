@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers that a session reports: its metrics, and the newest values that its hooks have measured.
+// The numbers that a session reports: its metrics, and the values that its hooks have measured.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -45,7 +45,7 @@ struct session_metrics {
   std::map<std::string, std::size_t> queue_depths = {};  ///< Number of elements in the queue of each queue runner, by the queue's name.
 };
 
-/// The newest value of something that a hook measures, such as the mean of an epoch or a metric of an evaluation.
+/// A value of something that a hook measures, such as the mean of an epoch or a metric of an evaluation.
 struct history_value {
   std::string name;       ///< The name of the value. Values of an evaluation have the names of their tags: "validation/loss".
   double value = 0;       ///< The value. It may be NaN.

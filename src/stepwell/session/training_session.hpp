@@ -37,8 +37,10 @@ struct loop_result {
   std::optional<step_result<Result>> last = std::nullopt;  ///< The last step. Empty if no step was done.
   std::int64_t steps = 0;                                  ///< Number of steps of this loop, including those repeated after a recovery.
   stop_reason why = {};                                    ///< The reason why the loop ended, also available as `stop_reason()`.
-  /// The newest values that hooks have measured, as Keras' `History` has them: the means of the last epoch (`epoch_mean_hook`), and the
-  /// metrics of the last evaluation that has taken effect (`evaluate_every`). Also has values that were restored from a checkpoint.
+  /// The values that hooks have measured, as Keras' `History` has them: the means of each epoch (`epoch_mean_hook`), and the metrics of each
+  /// evaluation that has taken effect (`evaluate_every`). The values of one name follow each other, oldest first. They are part of the
+  /// checkpoints: a resumed loop also returns those of earlier runs of the program, a recovery drops those of lost steps. At least the
+  /// newest 5,000 values of each name are kept.
   std::vector<history_value> values = {};
 };
 

@@ -14,6 +14,7 @@
 #include <stepwell/data/shuffled_batches.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/ema_hook.hpp>
+#include <stepwell/hooks/epoch_mean_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/scheduled_hook.hpp>
@@ -45,6 +46,7 @@ namespace {
 struct growing_model {
   struct result {
     double loss;
+    double a;
   };
   double a = 4;
   double b = 100;
@@ -63,7 +65,7 @@ struct growing_model {
     a = a / 2 + static_cast<double>(batch.front());
     b += rate;
     text += '+';
-    return {1.0};
+    return {1.0, a};
   }
   sw::variable_list variables() {
     sw::variable_list all = sw::variables({{"a", a}, {"done", done}});
@@ -101,7 +103,7 @@ void with_all_hooks(growing_model& model, std::int64_t last_step, const Use& use
   use(source, sw::ema_hook{{.decay = 0.9}, model}, sw::early_stopping_hook{{.patience = 1000}, &growing_model::result::loss},
       sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 4}}, &growing_model::rate, &growing_model::result::loss},
       sw::reduce_on_plateau_hook{{.plateau = {.patience = 1000}, .name = "watching"}, &growing_model::rate, evaluated.value("loss")},
-      evaluated, sw::stop_at_epoch(1000),
+      evaluated, sw::epoch_mean_hook{sw::tag("a", &growing_model::result::a)}, sw::stop_at_epoch(1000),
       sw::every_n_steps(
           1, [&calls] { ++calls; }, sw::saved_state{"calls", [&calls] { return sw::variables({{"n", calls}}); }}),
       sw::stop_at_step(last_step));

@@ -55,6 +55,10 @@ public:
   /// @errors Failures of the background work.
   virtual void process_events() {}
 
+  /// Writes the records of background work that has ended to event files, such as those of durable checkpoints. Called before the first
+  /// values of a session are written, so that records of earlier steps stand before their START. Otherwise `process_events` writes them.
+  virtual void write_records() {}
+
   /// Called after a traced run: at the end of its boundary, or when the run has failed. An exception is logged as a warning.
   virtual void end_trace() {}
 
@@ -73,7 +77,7 @@ public:
   /// Keeps `hold` alive until this work has unlocked all files that it had locked, even if it unlocks them in the background.
   virtual void hold_until_released(const std::shared_ptr<void>& /*hold*/) {}
 
-  /// Adds the newest values that this work has measured to `all`. Called at the end of `run_all`.
+  /// Adds the values that this work has measured to `all`, oldest first. Called at the end of `run_all`.
   virtual void add_history(std::vector<history_value>& /*all*/) const {}
 
   /// Adds the metrics of this work to `all`.

@@ -53,6 +53,10 @@ public:
 
   /// Processes the events of background work. @errors The first failure of the background work.
   void process_events();
+  /// Calls `write_records` of all works.
+  void write_records() const {
+    for (const auto& work : works_) { work->write_records(); }
+  }
   /// Starts the flush of all works. Returns a function that blocks until the flush is done; empty if there is nothing to flush.
   /// @see `boundary_work::start_flush`
   [[nodiscard]] std::function<void()> start_flush() const;
@@ -74,7 +78,7 @@ public:
 
   /// Adds the metrics of all works to `all`. @threads Any.
   void report(session_metrics& all) const;
-  /// Returns the newest values that the works have measured, in the order in which the works were registered.
+  /// Returns the values that the works have measured, in the order in which the works were registered.
   [[nodiscard]] std::vector<history_value> history() const;
 
 private:
