@@ -549,6 +549,8 @@ using stepwell::stop_at_epoch_options;
 using stepwell::stop_at_step;
 using stepwell::stop_at_step_hook;
 using stepwell::stop_at_step_options;
+using stepwell::stop_when;
+using stepwell::stop_when_hook;
 using stepwell::summarize_every;
 using stepwell::summary_saver_hook;
 using stepwell::summary_saver_options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that end the loop: at a step, after an epoch, after a time limit, or after a number of evaluation steps.
+// Hooks that end the loop: at a step, after an epoch, when a criterion holds, after a time limit, or after a number of evaluation steps.
 // @see contract HOOK-STOP, HOOK-MULTI, D-6
 #pragma once
 
@@ -8,11 +8,14 @@
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
+#include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/run_context.hpp"
 #include "stepwell/protocol/session_signals.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -181,6 +184,53 @@ private:
 /// @errors The errors of `stop_at_epoch_hook`.
 [[nodiscard]] inline stop_at_epoch_hook stop_at_epoch(std::int64_t last_epoch) {
   return stop_at_epoch_hook(stop_at_epoch_options{.last_epoch = last_epoch});
+}
+
+/// The hook that `stop_when` returns.
+template<class Predicate>
+class stop_when_hook {
+public:
+  static constexpr auto phase = hook_phase::guard;
+
+  stop_when_hook(Predicate predicate, std::string why) : predicate_(std::move(predicate)), why_(std::move(why)) {}
+
+  void after_create_session(auto& session, auto& /*threads*/) { stop_if_met(session); }
+  void after_run(auto& context, const auto&) { stop_if_met(context); }
+
+private:
+  void stop_if_met(auto& session) {
+    if (is_met(session.global_step())) [[unlikely]] { stop(*session.signals()); }
+  }
+  [[nodiscard]] bool is_met(std::int64_t step) {
+    if constexpr (std::predicate<Predicate&, std::int64_t>) {
+      return std::invoke(predicate_, step);
+    } else {
+      static_assert(std::predicate<Predicate&>,
+                    "stepwell: the predicate of stop_when takes (std::int64_t step), or nothing, and returns a bool");
+      return std::invoke(predicate_);
+    }
+  }
+  [[gnu::noinline, gnu::cold]] void stop(session_signals& signals) const { signals.request_stop_by_hook({stop_cause::criterion, why_}); }
+
+  Predicate predicate_;
+  std::string why_;
+};
+
+/// Returns a hook that requests a stop, with `stop_cause::criterion` and the text `why`, when `predicate` returns true:
+/// `stop_when([&] { return model.energy < 1e-6; }, "the energy is low enough")`. `predicate` takes the global step, or nothing. It is called
+/// after each run, when the hooks of the phases `observe` and `user` have been called. It is also called before the first step, and after
+/// each recovery, when the state has been restored: a finished training that is started again does no step, and one with a new limit
+/// continues. If a recovery or a rollback restores an earlier state, the loop continues until `predicate` returns true again.
+/// @pre `predicate` changes nothing. It depends only on the step and on state that checkpoints contain: `variables()` of the model, values of
+///   `evaluate_every`, and other state of hooks. Other values are lost at a restart, so use a stop that the checkpoint contains for them: call
+///   `request_stop` of the session or the context, for example in the function of `every_n_steps`. The initial state must not meet the
+///   criterion. In a group, all processes have this hook.
+/// @errors If `predicate` throws, the run or the creation of the session fails.
+/// @cost One call of `predicate` for each run.
+/// @see D-42
+template<class Predicate>
+[[nodiscard]] stop_when_hook<Predicate> stop_when(Predicate predicate, std::string why = "the criterion of stop_when is met") {
+  return stop_when_hook<Predicate>(std::move(predicate), std::move(why));
 }
 
 /// Requests a stop, with `stop_cause::deadline`, when the time `limit` has passed since the session was created:

@@ -29,6 +29,7 @@ enum class stop_cause {
   end_of_data,  ///< The source has no more batches.
   nan,          ///< A watched value is not finite.
   no_progress,  ///< A watched value no longer improves (early stopping).
+  criterion,    ///< A criterion on the state holds (`stop_when`).
   signal,       ///< A signal requested the process to end.
   stop_token,   ///< The stop token of the application requested a stop.
   deadline,     ///< The time limit has expired.
@@ -44,6 +45,7 @@ enum class stop_cause {
     case stop_cause::end_of_data: return "end_of_data";
     case stop_cause::nan: return "nan";
     case stop_cause::no_progress: return "no_progress";
+    case stop_cause::criterion: return "criterion";
     case stop_cause::signal: return "signal";
     case stop_cause::stop_token: return "stop_token";
     case stop_cause::deadline: return "deadline";
@@ -56,9 +58,9 @@ enum class stop_cause {
 namespace detail {
 
 /// All values of `stop_cause`.
-inline constexpr std::array all_stop_causes{stop_cause::none,     stop_cause::requested,   stop_cause::last_step, stop_cause::end_of_data,
-                                            stop_cause::nan,      stop_cause::no_progress, stop_cause::signal,    stop_cause::stop_token,
-                                            stop_cause::deadline, stop_cause::error,       stop_cause::closed};
+inline constexpr std::array all_stop_causes{stop_cause::none,       stop_cause::requested,   stop_cause::last_step, stop_cause::end_of_data,
+                                            stop_cause::nan,        stop_cause::no_progress, stop_cause::criterion, stop_cause::signal,
+                                            stop_cause::stop_token, stop_cause::deadline,    stop_cause::error,     stop_cause::closed};
 
 /// What a stop belongs to. This decides what a recovery and a later start of the program do with it.
 enum class stop_scope {
@@ -71,7 +73,8 @@ enum class stop_scope {
   switch (cause) {
     case stop_cause::requested: return stop_scope::step;
     case stop_cause::last_step:
-    case stop_cause::no_progress: return stop_scope::state;
+    case stop_cause::no_progress:
+    case stop_cause::criterion: return stop_scope::state;
     case stop_cause::none:
     case stop_cause::end_of_data:  // the restored position of the source says it
     case stop_cause::nan:          // its state is rejected, so no checkpoint is made of it
@@ -98,7 +101,7 @@ struct stop_reason {
 class session_signals {
 public:
   /// Requests the loop to end. Only the first reason is kept, with two exceptions: an error replaces a reason that is not an error, and
-  /// `nan` replaces `last_step`.
+  /// `nan` replaces a stop that follows from the state, such as `last_step`.
   void request_stop(stop_reason why) { stop(std::move(why), stop_bit); }
   /// Requests the loop to end, on behalf of a hook. A later `run` of the session throws. In contrast, `request_stop` does not prevent a
   /// later run: another thread may call `request_stop` between the caller's check of `should_stop` and the run, and this run must not fail.
@@ -110,8 +113,8 @@ public:
     const std::lock_guard lock(mutex_);
     return of_step_;
   }
-  /// Withdraws a stop that follows from the state, before a recovery restores an earlier state: the causes `last_step` and `no_progress`. Their
-  /// hooks request it again if it also follows from the restored state, or from a later one. Stops for other causes persist.
+  /// Withdraws a stop that follows from the state, before a recovery restores an earlier state: the causes `last_step`, `no_progress` and
+  /// `criterion`. Their hooks request it again if it also follows from the restored state, or from a later one. Stops for other causes persist.
   /// @see D-12
   void withdraw_stop_of_state() {
     const std::lock_guard lock(mutex_);
@@ -311,7 +314,7 @@ private:
     return detail::scope_of(why.cause) == detail::stop_scope::state;
   }
   [[nodiscard]] bool replaces(const stop_reason& why) const noexcept {
-    if (why.cause == stop_cause::nan) { return why_.cause == stop_cause::last_step; }
+    if (why.cause == stop_cause::nan) { return is_of_state(why_); }
     return why.cause == stop_cause::error && why_.cause != stop_cause::error;
   }
   void stop(stop_reason why, unsigned bits) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
+#include "support/log_capture.hpp"
 #include "support/toy_model.hpp"
 
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
@@ -10,6 +12,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace sw = stepwell;
 using sw::test::counting_model;
@@ -125,4 +130,45 @@ TEST_CASE("the reason for the stop names the step", "[hooks][stop_at_step]") {
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   CHECK(session.stop_reason().cause == sw::stop_cause::last_step);
   CHECK(session.stop_reason().text == "step 2 is done");
+}
+
+TEST_CASE("stop_when calls its predicate before the first step and after each step, and stops with its text", "[hooks][stop_when]") {
+  counting_model model;
+  std::vector<std::int64_t> seen;
+  sw::monitored_session session(model, sw::stop_when(
+                                           [&](std::int64_t step) {
+                                             seen.push_back(step);
+                                             return step == 3;
+                                           },
+                                           "far enough"));
+  CHECK(session.run_all().steps == 3);
+  CHECK(seen == std::vector<std::int64_t>{0, 1, 2, 3});
+  CHECK(session.stop_reason().cause == sw::stop_cause::criterion);
+  CHECK(session.stop_reason().text == "far enough");
+  counting_model done{.count = 5};
+  sw::monitored_session again(done, sw::stop_when([&] { return done.count >= 5; }));
+  CHECK(again.run_all().steps == 0);
+  CHECK(again.stop_reason().text == "the criterion of stop_when is met");
+}
+
+TEST_CASE("stop_when sees what other hooks of the step have done, and its exceptions are failures of the run", "[hooks][stop_when]") {
+  counting_model model;
+  std::int64_t counted = 0;
+  sw::monitored_session session(model, sw::stop_when([&] { return counted == 2; }), sw::every_n_steps(1, [&] { ++counted; }));
+  CHECK(session.run_all().steps == 2);
+  counting_model failing;
+  sw::monitored_session other(failing, sw::stop_when([](std::int64_t step) { return step == 1 ? throw std::runtime_error("no") : false; }));
+  CHECK_THROWS_WITH(other.run_all(), "no");
+}
+
+TEST_CASE("a NaN in the step that meets another criterion is the reason for the stop", "[hooks][stop_when][nan]") {
+  counting_model model;
+  const sw::test::log_capture log;
+  const auto value = [](int step) { return step == 2 ? std::numeric_limits<double>::quiet_NaN() : 1.0; };
+  const auto run = [&](auto criterion) {
+    sw::monitored_session session(model, std::move(criterion), sw::nan_tensor_hook{{.fail_on_nan_loss = false}, value});
+    session.run_all();
+    return session.stop_reason().cause;
+  };
+  CHECK(run(sw::stop_when([](std::int64_t step) { return step == 2; })) == sw::stop_cause::nan);
 }

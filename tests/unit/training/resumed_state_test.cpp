@@ -503,6 +503,52 @@ TEST_CASE("a criterion that follows from the restored state is evaluated again, 
   CHECK(with_patience(6).steps == 2);  // the criterion was changed
 }
 
+TEST_CASE("a training that stop_when ended does no step at a restart, and continues if its predicate was changed", "[training][stop]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const std::int64_t at = GENERATE(5, 7);  // the period saves step 5 itself
+  const temporary_directory directory;
+  const log_capture log;
+  const auto until = [&](std::int64_t step) {
+    return start(way, saving_in(directory.path()), no_body, sw::stop_when([step](std::int64_t done) { return done >= step; }, "far enough"),
+                 sw::stop_at_step(20));
+  };
+  const auto first = until(at);
+  CHECK(first == one_start{at, at, first.mixed, sw::stop_cause::criterion, "far enough"});
+  CHECK(stop_in_checkpoint(directory, at).empty());
+  const auto ended = sw::run_ended(directory.path());
+  REQUIRE(ended);
+  CHECK(ended->how == sw::session_ending::finished);
+  CHECK(ended->why.cause == sw::stop_cause::criterion);
+
+  auto again = until(at);
+  CHECK(again.steps == 0);
+  again.steps = first.steps;
+  CHECK(again == first);
+  CHECK(until(at + 3).steps == 3);
+  CHECK(until(30).cause == sw::stop_cause::last_step);
+}
+
+TEST_CASE("stop_when evaluates its predicate again after a recovery, and ends where an undisturbed training ends",
+          "[training][stop][recovery]") {
+  const auto way = GENERATE(session_way::blocking, session_way::awaited);
+  const std::int64_t failing = GENERATE(6, 8);  // step 8: the step that meets the criterion
+  const temporary_directory directory;
+  const temporary_directory other;
+  const log_capture log;
+  const auto run = [&](const temporary_directory& in, std::int64_t fails) {
+    auto options = saving_in(in.path());
+    options.retry.initial_backoff = 0;
+    return start(way, options, no_body, sw::stop_when([](std::int64_t done) { return done == 8; }), failing_at{fails},
+                 sw::stop_at_step(20));
+  };
+  const auto undisturbed = run(other, -1);
+  CHECK(undisturbed.global_step == 8);
+  CHECK(undisturbed.text == "the criterion of stop_when is met");
+  auto recovered = run(directory, failing);
+  recovered.steps = undisturbed.steps;
+  CHECK(recovered == undisturbed);
+}
+
 TEST_CASE("a criterion that holds after the step of a signal is not lost", "[training][stop][signals]") {
   const auto way = GENERATE(session_way::blocking, session_way::awaited);
   const temporary_directory directory;
