@@ -424,12 +424,6 @@ void snapshot::complete() const {
   auto& copy = *memory_.memory_->copy;
   copy.complete();
   copy.wait_for_devices();
-  if (const auto changed = copy.changed_copy()) {
-    throw failed_precondition_error(
-        fmt::format("the snapshot of step {} is mixed: the variable \"{}\" changed before it was copied; call update_fence::wait() before "
-                    "the first change of a variable, or declare this variable early()",
-                    step_, *changed));
-  }
 }
 
 std::span<const snapshot_entry> snapshot::entries() const {

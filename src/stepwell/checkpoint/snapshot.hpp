@@ -140,8 +140,7 @@ public:
   [[nodiscard]] std::int64_t step() const noexcept { return step_; }
   /// Copies the variables that `capture` with a fence has not copied yet. If several threads call this function, they share the work.
   /// Blocks until all variables are copied, also by devices.
-  /// @errors  `failed_precondition_error` if a variable changed before it was copied; the message names the variable. This is detected
-  ///    only if checks are on in the fence (`update_fence::set_checks`). Errors of a device; the message names the variable.
+  /// @errors  Errors of a device; the message names the variable.
   /// @threads Any; several threads may call it at the same time.
   void complete() const;
   /// Returns the entries in the order of the variables. Blocks like `complete` until all variables are copied, but does not throw if a

@@ -25,16 +25,24 @@ void update_fence::settle() noexcept {
 }
 
 void update_fence::wait_for_copies() {
+  std::optional<std::string> moved;
   std::optional<std::string> changed;
   detail::error_collector failures;
   for (const auto& copy : pending_) {
     failures.attempt([&] { copy->hold_back_updates(); });
     copy->complete();
-    if (!changed) { changed = copy->changed_source(); }
+    if (!moved && copy->has_checks() && list_) { moved = copy->moved_source(list_()); }
+    if (!moved && !changed) { changed = copy->changed_source(); }
     copy->release_owners();
   }
   pending_.clear();
   failures.rethrow();
+  if (moved) {
+    throw failed_precondition_error(
+        fmt::format("the variable \"{}\" was resized, replaced or destroyed before update_fence::wait() was called, while a snapshot of it "
+                    "could be copied; call wait() before the first change of a variable, or declare this variable early()",
+                    *moved));
+  }
   if (!changed) { return; }
   throw failed_precondition_error(
       fmt::format("the variable \"{}\" changed before update_fence::wait() was called, while a snapshot of it was copied; call wait() "

@@ -4,7 +4,11 @@
 // copy the variables for a snapshot while the step computes.
 #pragma once
 
+#include "stepwell/base/variable.hpp"
+
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace stepwell {
@@ -49,9 +53,9 @@ public:
 
   /// Blocks until all variables in host memory are copied. The calling thread and the thread that writes the checkpoint copy the remaining
   /// variables together. Devices delay the changes that follow.
-  /// @errors `failed_precondition_error` if checks are on, and a variable that is copied during this step has changed since the end of the
-  ///         previous step. The message names the variable. Variables that were copied before this step, and variables on a device, are not
-  ///         checked. The checkpoint fails, too, if changed elements were not yet copied when they changed. Errors of a device.
+  /// @errors `failed_precondition_error` if checks are on, and a variable that may be copied during a step has changed since the end of the
+  ///         previous step, or has other memory: it was resized, replaced or destroyed. The message names the variable. Early variables and
+  ///         variables on a device are not checked. Errors of a device.
   /// @cost   One comparison if no snapshot is being copied. Otherwise at most one copy of the variables and, if checks are on, one checksum
   ///         of the variables.
   void wait() {
@@ -62,10 +66,14 @@ public:
 
   /// Blocks like `wait`, but without checks and without errors.
   void settle() noexcept;
-  /// Turns the checks of later snapshots on or off. A check compares checksums to find variables that changed before `wait`. A session turns
-  /// them on for some snapshots, see `training_options::check_update_fence`.
+  /// Turns the checks of later snapshots on or off. A checked snapshot is copied before the step, so that no thread reads a variable that is
+  /// resized too early. `wait` then compares the memory of each variable and its checksum. A session turns the checks on for some snapshots,
+  /// see `training_options::check_update_fence`.
   void set_checks(bool checks) noexcept { checks_ = checks; }
   [[nodiscard]] bool checks() const noexcept { return checks_; }
+  /// Sets the function that lists the variables of the model. A check calls it in `wait`. Without this function, a check does not notice that
+  /// a variable has other memory, and reads the previous memory.
+  void list_with(std::function<variable_list()> list) { list_ = std::move(list); }
   /// Adds a copy for which `wait` will block. Called by `snapshot::capture`.
   void add(std::shared_ptr<detail::pending_copy> copy) { pending_.push_back(std::move(copy)); }
 
@@ -73,6 +81,7 @@ private:
   void wait_for_copies();
 
   std::vector<std::shared_ptr<detail::pending_copy>> pending_;
+  std::function<variable_list()> list_;
   bool checks_ = false;
 };
 

@@ -119,6 +119,20 @@ TEST_CASE("a step that changes a variable before its fence is found in the check
   CHECK_NOTHROW(run(false));
 }
 
+TEST_CASE("a step that resizes a variable before its fence is found at the first checkpoint, and no thread reads the previous memory",
+          "[training][fence]") {
+  const temporary_directory directory;
+  held_pool background;
+  fenced_model model;
+  model.forward = [&](std::int64_t batch, sw::update_fence&) {
+    if (batch == 3) { model.weights.resize(100 * model.weights.size()); }
+  };
+  auto options = options_of(directory, background.pool);
+  options.check_update_fence = std::nullopt;
+  auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 4}});
+  CHECK_THROWS_WITH(run_all(session), ContainsSubstring("the variable \"weights\" was resized, replaced or destroyed before"));
+}
+
 TEST_CASE("by default, the first checkpoint that is copied during a step is checked, and each 16th one after it", "[training][fence]") {
   const temporary_directory directory;
   held_pool background;

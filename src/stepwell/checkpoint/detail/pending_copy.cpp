@@ -2,12 +2,12 @@
 #include "stepwell/checkpoint/detail/pending_copy.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/variable.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 #include "stepwell/kernel/detail/stream_copy.hpp"
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <utility>
 
 namespace stepwell::detail {
@@ -41,8 +41,12 @@ void pending_copy::clear(bool checks) noexcept {
 }
 
 void pending_copy::add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to, std::shared_ptr<const void> owner) {
-  if (owner) { owners_.push_back(std::move(owner)); }
-  if (checks_) { variables_.push_back({std::string(name), from.data(), to.data(), from.size(), kernel::crc32c(from)}); }
+  const bool has_owner = owner != nullptr;
+  if (has_owner) { owners_.push_back(std::move(owner)); }
+  if (checks_) {
+    kernel::stream_copy(from, to);
+    return variables_.push_back({std::string(name), from, kernel::crc32c(from), has_owner});
+  }
   for (std::size_t begin = 0; begin < from.size(); begin += piece_size) {
     pieces_.push_back({from.data() + begin, to.data() + begin, std::min(piece_size, from.size() - begin)});
   }
@@ -92,14 +96,24 @@ void pending_copy::cancel() noexcept {
   } catch (const std::exception&) {}  // NOLINT(bugprone-empty-catch): nobody reads the copy; a device that failed no longer writes
 }
 
-template<class Member>
-std::optional<std::string> pending_copy::changed(Member variable::* bytes) const {
+std::optional<std::string> pending_copy::moved_source(const variable_list& now) const {
+  std::map<std::string_view, std::span<const std::byte>> memory;
+  for (const auto& variable : now) { memory.emplace(variable.name(), variable.bytes()); }
   for (const auto& captured : variables_) {
-    if (kernel::crc32c({captured.*bytes, captured.size}) != captured.crc32c) { return captured.name; }
+    if (captured.has_owner) { continue; }
+    const auto found = memory.find(captured.name);
+    if (found == memory.end() || found->second.data() != captured.from.data() || found->second.size() != captured.from.size()) {
+      return captured.name;
+    }
   }
   return std::nullopt;
 }
-template std::optional<std::string> pending_copy::changed(const std::byte* variable::*) const;
-template std::optional<std::string> pending_copy::changed(std::byte* variable::*) const;
+
+std::optional<std::string> pending_copy::changed_source() const {
+  for (const auto& captured : variables_) {
+    if (kernel::crc32c(captured.from) != captured.crc32c) { return captured.name; }
+  }
+  return std::nullopt;
+}
 
 }  // namespace stepwell::detail

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
+#include "stepwell/base/variable.hpp"
 
 #include <condition_variable>
 #include <cstddef>
@@ -30,10 +31,11 @@ public:
   /// Size of the pieces of one variable: short enough that a waiting thread gets a part of a large variable.
   static constexpr std::size_t piece_size = std::size_t{1} << 20;
 
-  /// Removes all variables. `checks`: the checksum of each source is computed when it is added, and compared later.
+  /// Removes all variables. `checks`: each variable is copied when it is added, and its checksum is computed, to compare it later.
   void clear(bool checks) noexcept;
   /// Adds a variable. `owner` keeps `from` in memory; null: the caller does. @pre Both spans have the same size.
   void add(std::string_view name, std::span<const std::byte> from, std::span<std::byte> to, std::shared_ptr<const void> owner = nullptr);
+  [[nodiscard]] bool has_checks() const noexcept { return checks_; }
   /// Adds a copy that a device makes. `is_held_back`: `hold_back_updates` was called for it.
   void add(std::string_view name, std::shared_ptr<device_copy> copy, bool is_held_back);
   /// Releases the owners. `changed_source` may not be called afterwards. @pre `complete` or `cancel` has returned.
@@ -50,19 +52,20 @@ public:
   /// Prevents further pieces, and blocks until the pieces of other threads and of devices are copied. The destinations are then no longer used.
   void cancel() noexcept;
 
-  /// Returns the name of the first variable whose source (or copy) has another checksum than when it was added. Empty if there is none, or
-  /// without checks.
-  /// @pre `complete` has returned.
-  [[nodiscard]] std::optional<std::string> changed_source() const { return changed(&variable::from); }
-  [[nodiscard]] std::optional<std::string> changed_copy() const { return changed(&variable::to); }
+  /// Returns the name of the first variable whose source is not the memory of the variable of this name in `now`. Sources with an owner are
+  /// not compared. Empty if there is none, or without checks.
+  [[nodiscard]] std::optional<std::string> moved_source(const variable_list& now) const;
+  /// Returns the name of the first variable whose source has another checksum than when it was added. Empty if there is none, or without
+  /// checks.
+  /// @pre `moved_source` has returned nothing for the variables of this moment.
+  [[nodiscard]] std::optional<std::string> changed_source() const;
 
 private:
   struct variable {
     std::string name;
-    const std::byte* from;
-    std::byte* to;
-    std::size_t size;
+    std::span<const std::byte> from;
     std::uint32_t crc32c;
+    bool has_owner;
   };
   struct piece {
     const std::byte* from;
@@ -75,9 +78,6 @@ private:
     std::shared_ptr<device_copy> copy;
     bool is_held_back;  // used by the thread that runs the steps
   };
-
-  template<class Member>
-  [[nodiscard]] std::optional<std::string> changed(Member variable::* bytes) const;
 
   std::vector<variable> variables_;  // empty without checks
   std::vector<piece> pieces_;
