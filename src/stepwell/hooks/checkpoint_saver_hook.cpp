@@ -164,6 +164,14 @@ public:
         "this state cannot be saved because earlier saves have not ended; the disk is too slow, or does not respond", saver_->directory());
   }
 
+  void write_records() override {
+    std::unique_lock lock(mutex_);
+    const std::vector<saved_checkpoint> saved(done_.begin() + static_cast<std::ptrdiff_t>(recorded_), done_.end());
+    recorded_ = done_.size();
+    lock.unlock();  // the queue of the writer may be full
+    for (const auto& one : saved) { write_record(one); }
+  }
+
   void process_events() override {
     error_collector failures;
     failures.attempt([&] { tell_after_save(); });
@@ -304,14 +312,20 @@ private:
 
   void tell_after_save() {
     std::vector<saved_checkpoint> done;
+    std::size_t recorded = 0;
     {
       const std::lock_guard lock(mutex_);
       done.swap(done_);
+      std::swap(recorded, recorded_);
     }
     error_collector failures;
     if (!done.empty()) { log_saved(done.back()); }
     for (const auto& saved : done) {
-      failures.attempt([&] { events_->add_session_log(format::session_status::checkpoint, saved.step, saved.prefix); });
+      if (recorded == 0) {
+        failures.attempt([&] { write_record(saved); });
+      } else {
+        --recorded;
+      }
       tell_listeners(failures, [&](auto& listener) {
         const bool is_asked = listener.after_save(saved);
         if (!is_asked || last_step_ || saved.step == first_step_) { return; }  // contract HOOK-CKPT-13
@@ -319,6 +333,10 @@ private:
       });
     }
     failures.rethrow();
+  }
+
+  void write_record(const saved_checkpoint& saved) {
+    events_->add_session_log(format::session_status::checkpoint, saved.step, saved.prefix);
   }
 
   /// Logs a durable checkpoint, unless another one was logged a short time ago, and displays it in the progress of the session.
@@ -365,6 +383,7 @@ private:
   mutable std::mutex reported_mutex_;  // other threads read `saver_` and `buffers_`; the session's thread locks it to change them
   mutable std::mutex mutex_;
   std::vector<saved_checkpoint> done_;  // guarded by mutex_: durable, but listeners are not notified yet
+  std::size_t recorded_ = 0;            // guarded by mutex_: number of the first elements of `done_` whose records are written
   session_metrics counts_;              // guarded by mutex_: only the members about saves are used
   std::atomic<bool> failed_ = false;
   std::optional<clock::time_point> logged_at_;  // time of the last line about a durable checkpoint

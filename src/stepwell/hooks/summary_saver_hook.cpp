@@ -201,7 +201,10 @@ void summary_work::begin_session(const session_requests& session) {
 
 void summary_work::note_start(std::int64_t step) {
   if (!std::exchange(needs_start_, false)) { return; }
-  if (options_.writer && session_->claim(options_.writer.get())) { options_.writer->add_session_log(format::session_status::start, step); }
+  if (options_.writer && session_->claim(options_.writer.get())) {
+    session_->write_records();
+    options_.writer->add_session_log(format::session_status::start, step);
+  }
   for (const auto& metric : options_.metrics) {
     if (session_->claim(metric.get())) { metric->add_start(step); }
   }

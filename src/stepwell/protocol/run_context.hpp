@@ -139,6 +139,8 @@ public:
   void add_work_for(const void* thing, Make&& make) const {
     requests_->works().add_for(thing, std::forward<Make>(make));
   }
+  /// Calls `write_records` of each registered work.
+  void write_records() const { requests_->works().write_records(); }
   /// Returns true for the first call with `thing` after each creation of the session, and false for later calls. If several hooks share an
   /// object, for example a writer, the hook for which `claim` returns true initialises the object.
   [[nodiscard]] bool claim(const void* thing) const { return requests_->works().claim(thing); }

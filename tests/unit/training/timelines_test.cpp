@@ -129,6 +129,13 @@ TEST_CASE("TL-1 a fresh chief: a save at the start, at each due step, none twice
   CHECK(line.saved() == steps{0, 2});  // the last step is not saved twice
   CHECK(line.started() == steps{1});
   CHECK(line.curve() == true_curve(2));
+  std::vector<std::pair<session_status, std::int64_t>> logged;
+  for (const auto& event : events_in(line.directory.path())) {
+    if (const auto* note = std::get_if<sw::format::session_log>(&event.what)) { logged.emplace_back(note->status, event.step); }
+  }
+  REQUIRE(logged.size() == 3);  // as in TensorFlow: the checkpoint that was durable before the first step stands before START
+  CHECK(logged[0] == std::pair(session_status::checkpoint, std::int64_t{0}));
+  CHECK(logged[1] == std::pair(session_status::start, std::int64_t{1}));
   CHECK(event_files_in(line.directory.path()) == 1);  // all hooks of a directory share one file
   CHECK(session.should_stop());
 }
