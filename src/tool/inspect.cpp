@@ -5,6 +5,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
+#include "stepwell/protocol/state_names.hpp"
 #include "tool/elements.hpp"
 #include "tool/json.hpp"
 #include "tool/target.hpp"
@@ -28,6 +29,30 @@ std::uint64_t total_bytes(const checkpoint_reader& reader) {
 std::string checksum_text(const checkpoint_reader& reader, const checkpoint_entry& entry) {
   if (reader.format() != checkpoint_format::tensorflow) { return "-"; }
   return entry.is_partitioned ? "in slices" : fmt::format("{:08x}", entry.crc32c);
+}
+
+/// The stop that was requested after the step of a checkpoint.
+struct contained_stop {
+  std::string cause;
+  std::string text;
+};
+
+/// Returns the stop that the checkpoint contains. Empty if it contains none, or if it cannot be read, which is reported and makes `seen` worse.
+std::optional<contained_stop> stop_of(const checkpoint_reader& reader, console& to, exit_code& seen) {
+  const auto text_of = [&](std::string_view name) {
+    const auto* entry = reader.find(name);
+    if (entry == nullptr || entry->dtype != dtype::string || !entry->shape.empty()) { return std::string(); }
+    const auto value = reader.read(name);
+    return std::string(value.strings().front());
+  };
+  if (reader.find(stop_cause_name) == nullptr) { return std::nullopt; }
+  try {
+    return contained_stop{text_of(stop_cause_name), text_of(stop_text_name)};
+  } catch (const error& failure) {
+    print_error(to, failure.what());
+    seen = worse(seen, exit_code_of(failure.kind()));
+    return std::nullopt;
+  }
 }
 
 /// Statistics of the finite values, and counts. The statistics are meaningless if there is no finite value.
@@ -135,11 +160,16 @@ exit_code inspect_as_text(const checkpoint_reader& reader, bool with_stats, cons
   const auto step = reader.step();
   to.out << paint(to, ink::bold, printable(to, reader.prefix())) << ": " << count_text(reader.entries().size(), "tensor") << ", "
          << size_text(total_bytes(reader)) << " in " << count_text(static_cast<std::uint64_t>(reader.shards()), "data file")
-         << (step ? fmt::format(", step {}", *step) : "") << "\n\n";
+         << (step ? fmt::format(", step {}", *step) : "") << '\n';
+  auto seen = exit_code::good;
+  if (const auto stop = stop_of(reader, to, seen)) {
+    to.out << "contains a stop, cause " << printable(stop->cause) << ": " << printable(stop->text)
+           << " (a restart does no step, unless resume_after_stop is set)\n";
+  }
+  to.out << '\n';
   std::vector<std::string> headings{"NAME", "DTYPE", "SHAPE", ">SIZE", "CRC32C"};
   if (with_stats) { headings.insert(headings.end(), {">COUNT", ">MIN", ">MAX", ">MEAN", ">STDDEV", ">NAN", ">INF"}); }
   text_table table(std::move(headings));
-  auto seen = exit_code::good;
   for (const auto& entry : reader.entries()) {
     std::vector<cell> row{{printable(entry.name), ink::cyan},
                           dtype_text(entry.dtype),
@@ -175,6 +205,7 @@ exit_code inspect_as_json(const checkpoint_reader& reader, bool with_stats, cons
   if (const auto step = reader.step()) { document.add("step", *step); }
   document.add("shards", reader.shards());
   document.add("bytes", total_bytes(reader));
+  if (const auto stop = stop_of(reader, to, seen)) { document.add("stop", json{{"cause", stop->cause}, {"text", stop->text}}); }
   document.add_list("tensors", reader.entries(), [&](const checkpoint_entry& entry) {
     json tensor{{"name", std::string(entry.name)},
                 {"dtype", dtype_text(entry.dtype)},

@@ -178,6 +178,32 @@ TEST_CASE("--print --json gives strings that are not UTF-8 in base64, too", "[to
   CHECK(seen["values_base64"] == json({"cGxhaW4=", "//4=", "", "AID/EA=="}));
 }
 
+TEST_CASE("inspect says that a checkpoint contains a stop, with its cause and text", "[tool][inspect]") {
+  const temporary_directory directory;
+  const auto inspect = [&](const std::string& name, const std::vector<std::string>& strings, bool as_json) {
+    sw::checkpoint_writer writer(directory / "m");
+    writer.add("global_step", sw::view_of(std::int64_t{7}));
+    if (!name.empty()) { writer.add_strings("stepwell/stop/cause", {}, std::vector<std::string>{name}); }
+    if (!strings.empty()) { writer.add_strings("stepwell/stop/text", {static_cast<std::int64_t>(strings.size())}, strings); }
+    writer.commit();
+    const auto seen = as_json ? run_tool({"inspect", directory / "m", "--json"}) : run_tool({"inspect", directory / "m"});
+    CHECK(seen.how == exit_code::good);
+    return seen.out;
+  };
+  sw::checkpoint_writer writer(directory / "n");
+  writer.add_strings("stepwell/stop/cause", {}, std::vector<std::string>{"requested"});
+  writer.add_strings("stepwell/stop/text", {}, std::vector<std::string>{"good\x1b enough"});
+  writer.commit();
+  CHECK_THAT(run_tool({"inspect", directory / "n"}).out,
+             ContainsSubstring(
+                 "\ncontains a stop, cause requested: good\\x1b enough (a restart does no step, unless resume_after_stop is set)\n"));
+  CHECK(json::parse(run_tool({"inspect", directory / "n", "--json"}).out)["stop"] ==
+        json({{"cause", "requested"}, {"text", "good\x1b enough"}}));
+  CHECK(inspect("", {}, false).find("stop") == std::string::npos);
+  CHECK_FALSE(json::parse(inspect("", {}, true)).contains("stop"));
+  CHECK(json::parse(inspect("odd", {"two", "texts"}, true))["stop"] == json({{"cause", "odd"}, {"text", ""}}));
+}
+
 TEST_CASE("--print --json of a tensor that cannot be read is a whole document with the error", "[tool][inspect]") {
   const auto unread = run_tool({"inspect", sw::test::golden("/checkpoint/variant"), "--print", "list", "--json"});
   CHECK(unread.how == exit_code::unsupported);
