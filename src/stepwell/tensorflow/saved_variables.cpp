@@ -152,6 +152,8 @@ private:
     }
   }
   void add_part(const std::string& name, const std::string& spec, c::output value) {
+    const auto type = graph_.dtype_of(value);
+    if (type == dtype::variant || type == dtype::resource) { throw_opaque(name, value, type); }
     auto place = slice_parser(spec, name, graph_.place).parse();
     if (place.is_whole()) { place.whole = known_shape(name, value); }
     auto& variable = by_name_[name];
@@ -161,6 +163,19 @@ private:
     }
     parts_[{name, spec}] = {variable.get(), variable->parts.size()};
     variable->parts.push_back({value, {}, std::move(place.starts), std::move(place.sizes), {}});
+  }
+  /// Throws an error about a value whose elements only TensorFlow can read.
+  [[noreturn]] void throw_opaque(const std::string& name, c::output value, dtype type) const {
+    const bool is_iterator = std::string_view(functions().operation_type(value.oper)) == "SerializeIterator";
+    throw unimplemented_error(
+        "the saver of the graph saves \"" + name + "\", a " + std::string(to_string(type)) +
+            (is_iterator ? ", which is the state of an iterator of tf.data" : "") +
+            "; the C library of TensorFlow gives no access to its bytes, so stepwell cannot save it; " +
+            (is_iterator
+                 ? "do not add make_saveable_from_iterator to the collection SAVEABLE_OBJECTS, and feed the batches from a seekable "
+                   "source of stepwell, whose position is part of the checkpoints"
+                 : "leave it out of the saver"),
+        graph_.place);
   }
   tensor_shape known_shape(const std::string& name, c::output value) const {
     auto shape = graph_.shape_of(value);

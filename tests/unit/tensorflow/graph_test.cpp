@@ -88,6 +88,12 @@ TEST_CASE("a saver or a collection with names that do not exist is an error", "[
     meta.mutable_saver_def()->set_restore_op_name("init");
     CHECK_THROWS_WITH(open_session(meta), ContainsSubstring("but does not restore it"));
   }
+  SECTION("that saves the state of an iterator") {
+    meta.mutable_saver_def()->set_save_tensor_name("iterator/Identity:0");
+    CHECK_THROWS_AS(open_session(meta), sw::unimplemented_error);
+    CHECK_THROWS_WITH(open_session(meta), ContainsSubstring("\"input-state\", a variant, which is the state of an iterator of tf.data") &&
+                                              ContainsSubstring("do not add make_saveable_from_iterator"));
+  }
   SECTION("of another format") {
     meta.mutable_saver_def()->set_version(1);
     CHECK_THROWS_AS(open_session(meta), sw::unimplemented_error);

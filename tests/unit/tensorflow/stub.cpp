@@ -26,7 +26,18 @@ namespace c = stepwell::tensorflow::detail::c;
 
 namespace {
 
-enum : int { float32 = 1, int32 = 3, int64 = 9, string = 7, boolean = 10, bfloat16 = 14, half = 19, resource = 20, float8_e5m2 = 24 };
+enum : int {
+  float32 = 1,
+  int32 = 3,
+  int64 = 9,
+  string = 7,
+  boolean = 10,
+  bfloat16 = 14,
+  half = 19,
+  resource = 20,
+  variant = 21,
+  float8_e5m2 = 24
+};
 
 struct stub_output {
   int type = 0;
@@ -182,6 +193,11 @@ void make_graph(c::graph& graph) {
   auto* const save_w =
       graph.add({"sharded/SaveV2_1", "SaveV2", "", {{file, 0}, {names_of_w, 0}, {slices_of_w, 0}, {first, 0}, {second, 0}}, {}, {}, {}});
   graph.add({"sharded/Identity", "Identity", "", {{file, 0}}, {save_step, save_w}, {{string, scalar}}, {}});
+  auto* const iterator = graph.add({"iterator/state", "SerializeIterator", "", {}, {}, {{variant, {-1}}}, {}});
+  auto* const name_of_iterator = graph.add({"iterator/name", "Const", "", {}, {}, {{string, {1}}}, {"input-state"}});
+  auto* const save_iterator =
+      graph.add({"iterator/SaveV2", "SaveV2", "", {{file, 0}, {name_of_iterator, 0}, {no_slice, 0}, {iterator, 0}}, {}, {}, {}});
+  graph.add({"iterator/Identity", "Identity", "", {{file, 0}}, {save_step, save_w, save_iterator}, {{string, scalar}}, {}});
   auto* const restore = graph.add(
       {"save/RestoreV2", "RestoreV2", "", {{file, 0}, {names, 0}, {slices, 0}}, {}, {{int64, scalar}, {float32, {1}}, {float32, {1}}}, {}});
   auto* const assign = graph.add({"save/Assign", "AssignVariableOp", "", {{w, 0}, {restore, 1}}, {}, {}, {}});
