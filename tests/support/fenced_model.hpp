@@ -62,7 +62,7 @@ inline training_options options_of(const temporary_directory& directory, const s
           .log_step_count_steps = none,
           .max_to_keep = none,
           .saver = {.pool = pool},
-          .check_update_fence = true};
+          .check_update_fence = false};  // a checked snapshot is copied before the step
 }
 
 inline fenced_values saved_at(const temporary_directory& directory, std::int64_t step) {

@@ -91,9 +91,7 @@ TEST_CASE("a step that does not wait at its fence waits at its end", "[training]
     if (batch == 2) { background.stop(); }
     if (batch == 4) { background.go(); }
   };
-  auto options = options_of(directory, background.pool);
-  options.check_update_fence = false;
-  auto session = sw::monitored_training_session(model, options, sw::stop_at_step_hook{{.last_step = 4}});
+  auto session = sw::monitored_training_session(model, options_of(directory, background.pool), sw::stop_at_step_hook{{.last_step = 4}});
   run_all(session);
   CHECK(was_pending == std::vector<bool>{false, false, true, false});
   CHECK(model == values_after(4));
