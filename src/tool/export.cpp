@@ -357,8 +357,8 @@ void check_output(const checkpoint_reader& reader, const std::string& file, cons
   }
   const auto target = to.files->canonical(file);
   if (!target) { return; }  // a new file
-  std::vector<std::string> own{reader.prefix(), format::index_name(reader.prefix())};
-  for (int shard = 0; shard < reader.shards(); ++shard) { own.push_back(format::data_name(reader.prefix(), shard, reader.shards())); }
+  auto own = reader.data_files();
+  own.insert(own.end(), {reader.prefix(), format::index_name(reader.prefix())});
   for (const auto& one : own) {
     if (const auto path = to.files->canonical(one); path && *path == *target) {
       throw invalid_argument_error("this is a file of the checkpoint that is exported; give another name", file);

@@ -43,9 +43,8 @@ void note(verified& one, const error& failure) {
 
 std::uint64_t data_bytes(const console& to, const checkpoint_reader& reader) {
   std::uint64_t bytes = 0;
-  for (std::int32_t shard = 0; shard < reader.shards(); ++shard) {
-    const auto info = to.files->stat(format::data_name(reader.prefix(), shard, reader.shards()));
-    if (info) { bytes += info->size; }
+  for (const auto& file : reader.data_files()) {
+    if (const auto info = to.files->stat(file)) { bytes += info->size; }
   }
   return bytes;
 }

@@ -785,6 +785,12 @@ checkpoint_format checkpoint_reader::format() const noexcept {
 std::int32_t checkpoint_reader::shards() const noexcept {
   return static_cast<std::int32_t>(core_->arrays ? core_->arrays->files() : core_->data.size());
 }
+std::vector<std::string> checkpoint_reader::data_files() const {
+  if (core_->arrays) { return core_->arrays->paths(); }
+  std::vector<std::string> all;
+  for (std::int32_t shard = 0; shard < shards(); ++shard) { all.push_back(format::data_name(core_->prefix, shard, shards())); }
+  return all;
+}
 std::span<const checkpoint_entry> checkpoint_reader::entries() const noexcept { return core_->index.entries; }
 bool checkpoint_reader::is_verified() const noexcept { return core_->verified; }
 const std::shared_ptr<checkpoint_search_result>& checkpoint_reader::search() const noexcept { return core_->search; }

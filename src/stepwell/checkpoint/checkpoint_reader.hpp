@@ -104,6 +104,8 @@ public:
   [[nodiscard]] checkpoint_format format() const noexcept;
   /// Returns the number of data files of the checkpoint.
   [[nodiscard]] std::int32_t shards() const noexcept;
+  /// Returns the paths of the data files of the checkpoint.
+  [[nodiscard]] std::vector<std::string> data_files() const;
   /// Returns N of "model.ckpt-N". If the name has no step, reads the tensor `global_step` and returns its value. Returns nothing if this
   /// tensor is missing, too, or is not one number of type int64.
   /// @errors Those of `read`.

@@ -289,6 +289,7 @@ private:
 /// are returned first. The `peek` that should return the failed batch then throws the exception. With a seekable source, and with
 /// `prefetch` also for other sources, the next `peek` tries to make the failed batch again. `parallel_map` over a source that is not
 /// seekable throws the same exception at each further `peek`.
+/// @errors   `failed_precondition_error` from each function if the object was moved from.
 /// @lifetime The object can be moved, also while the threads run. The destructor waits until the threads have finished the batches that
 ///           they have begun. If a seekable source was passed as an lvalue, the destructor seeks this source back to `position()`.
 /// @threads  One consumer. Only this object may use the underlying source.
@@ -304,47 +305,53 @@ public:
   explicit ahead_source(std::unique_ptr<Work> work) noexcept : work_(std::move(work)) {}
 
   /// Returns the current batch, or null at the end of the data. Blocks until the batch is made.
-  [[nodiscard]] const batch* peek() { return work_->peek(); }
-  void advance() { work_->advance(); }
+  [[nodiscard]] const batch* peek() { return work().peek(); }
+  void advance() { work().advance(); }
 
   [[nodiscard]] std::uint64_t position() const
     requires seekable_source<Source>
   {
-    return work_->place().position;
+    return work().place().position;
   }
   /// Sets the position. @cost Waits until the threads have finished the batches that they have begun, and joins the threads. The next
   /// `peek` starts new threads.
   void seek(std::uint64_t position)
     requires seekable_source<Source>
   {
-    work_->seek(position);
+    work().seek(position);
   }
 
   [[nodiscard]] std::uint64_t epoch() const
     requires epoch_source<Source>
   {
-    return work_->place().epoch.epoch;
+    return work().place().epoch.epoch;
   }
   [[nodiscard]] bool is_last_of_epoch() const
     requires epoch_source<Source>
   {
-    return work_->place().epoch.is_last;
+    return work().place().epoch.is_last;
   }
   /// Returns the number of epochs after which the data ends. 0: not known.
   [[nodiscard]] std::uint64_t epochs() const
     requires epoch_source<Source>
   {
-    return work_->place().epoch.of;
+    return work().place().epoch.of;
   }
   [[nodiscard]] bool is_at_epoch_start() const
     requires detail::knows_epoch_start<under>
   {
-    return work_->place().is_epoch_start;
+    return work().place().is_epoch_start;
   }
-  [[nodiscard]] std::string name() const { return data::name_of<under>(work_->source()); }
-  [[nodiscard]] std::string fingerprint() const { return data::fingerprint_of<under>(work_->source()); }
+  [[nodiscard]] std::string name() const { return data::name_of<under>(work().source()); }
+  [[nodiscard]] std::string fingerprint() const { return data::fingerprint_of<under>(work().source()); }
 
 private:
+  /// @errors `failed_precondition_error` if this source was moved from.
+  [[nodiscard]] Work& work() const {
+    if (!work_) [[unlikely]] { detail::throw_moved_from(); }
+    return *work_;
+  }
+
   std::unique_ptr<Work> work_;
 };
 

@@ -115,6 +115,7 @@ public:
   }
 
   /// Returns the current batch, or null after the last epoch.
+  /// @errors `failed_precondition_error` if the source owned its dataset and was moved from. Exceptions of the dataset.
   /// @cost The first call for a batch makes the batch: one call of `make_batch` or `gather`, and a few hundred instructions for each
   ///   example.
   [[nodiscard]] const batch* peek() {
@@ -175,6 +176,11 @@ private:
   [[nodiscard]] std::uint64_t batch_length() const noexcept { return std::min(options_.batch_size, size_ - position_ % size_); }
 
   void make_current() {
+    if (data::example_count(examples_) < size_) [[unlikely]] {
+      throw failed_precondition_error(
+          "shuffled_batches: the dataset has fewer examples than before; the source was moved from, or the "
+          "dataset was changed");
+    }
     const random_permutation order(size_, options_.seed, epoch());
     const auto first = position_ % size_;
     indices_.resize(static_cast<std::size_t>(batch_length()));

@@ -3,6 +3,8 @@
 // Sources of batches: the concepts that every training loop uses, a range as a source, and views of sources.
 #pragma once
 
+#include "stepwell/base/error.hpp"
+
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -24,6 +26,10 @@ concept batch_pointer = std::is_pointer_v<Pointer>;
 template<class T>
 concept data_loader = requires(std::remove_reference_t<T>& loader) { loader.begin(), loader.join(), loader.options(); } ||
                       requires(std::remove_reference_t<T>& loader) { loader->begin(), loader->join(), loader->options(); };
+
+[[noreturn, gnu::cold]] inline void throw_moved_from() {
+  throw failed_precondition_error("this source was moved from; use the source object to which it was moved");
+}
 }  // namespace detail
 
 /// A source: a type that provides batches one by one.
@@ -107,6 +113,7 @@ template<batch_source Source>
 
 /// A source whose batches are the elements of a range, in one pass. The source is not seekable: a resumed run starts from the beginning of
 /// the range. The source does not access the range before the first `peek`, and never reads elements after the current element.
+/// @errors `failed_precondition_error` from `peek` and `advance` if the source was moved from.
 /// @cost One allocation, so that a source can be moved while it is in use.
 template<class Range>  // an lvalue reference, or the type of the range that is owned
   requires std::ranges::input_range<Range>
@@ -118,8 +125,8 @@ public:
   explicit range_source(Range&& range, std::string name = {})
       : state_(std::make_unique<state>(std::forward<Range>(range))), name_(std::move(name)) {}
 
-  [[nodiscard]] batch* peek() { return state_->peek(); }
-  void advance() { state_->advance(); }
+  [[nodiscard]] batch* peek() { return current_state().peek(); }
+  void advance() { current_state().advance(); }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
 private:
@@ -154,6 +161,12 @@ private:
     std::optional<std::remove_cv_t<std::conditional_t<is_kept, reference, char>>> kept;
     batch* present = nullptr;
   };
+
+  /// @errors `failed_precondition_error` if this source was moved from.
+  [[nodiscard]] state& current_state() const {
+    if (!state_) [[unlikely]] { detail::throw_moved_from(); }
+    return *state_;
+  }
 
   std::unique_ptr<state> state_;
   std::string name_;

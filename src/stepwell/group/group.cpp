@@ -134,7 +134,14 @@ std::vector<std::int64_t> group::values_of_all(std::int64_t mine) {
 std::vector<std::byte> group::bytes_of_all(const variable_list& variables) {
   check_usable("merge");
   std::size_t bytes = 0;
-  for (const auto& variable : variables) { bytes += variable.size_bytes(); }
+  for (const auto& variable : variables) {
+    if (variable.holds_strings()) {
+      throw invalid_argument_error(
+          fmt::format("group: the variable \"{}\" of the metric holds strings; only metrics whose variables are numbers can be merged",
+                      variable.name()));
+    }
+    bytes += variable.size_bytes();
+  }
   const auto each = (bytes + sizeof(std::int64_t) - 1) / sizeof(std::int64_t) * sizeof(std::int64_t);
   std::vector<std::byte> all(each * static_cast<std::size_t>(size()));
   auto mine = std::span(all).subspan(each * static_cast<std::size_t>(rank()), each);

@@ -106,7 +106,7 @@ public:
     broadcast_bytes({const_cast<std::byte*>(elements.bytes.data()), elements.bytes.size()});
   }
   /// Returns the metrics of all processes, merged in the order of the ranks. In a step, call `sum` before `merged`.
-  /// @errors Those of `sum`.
+  /// @errors Those of `sum`. `invalid_argument_error` if a variable of the metric holds strings.
   template<metrics::streaming_metric Metric>
   [[nodiscard]] Metric merged(Metric mine) {
     if (size() == 1) { return mine; }

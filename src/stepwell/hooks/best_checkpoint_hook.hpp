@@ -49,6 +49,11 @@ class best_checkpoints {
 public:
   static constexpr auto phase = hook_phase::average;  // called before the hook that saves the periodic checkpoints
 
+  /// A move is a copy, so that a hook that was moved from is like a copy.
+  best_checkpoints(const best_checkpoints&) = default;
+  best_checkpoints& operator=(const best_checkpoints&) = default;
+  ~best_checkpoints() = default;
+
   /// Returns the best checkpoint that is saved or being saved, in this run or an earlier run. If the restored checkpoint of the session
   /// records a better state, but the checkpoint of that state is missing, returns the value, step and prefix of the missing checkpoint.
   /// Empty if there is none, and before the session exists.

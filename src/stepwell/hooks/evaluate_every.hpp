@@ -305,6 +305,10 @@ public:
       });
     }
   }
+  /// A move is a copy, so that `value` can be called after `std::move`.
+  evaluation_hook(const evaluation_hook&) = default;
+  evaluation_hook& operator=(const evaluation_hook&) = default;
+  ~evaluation_hook() = default;
 
   void begin() { begin_session(); }
   void after_create_session(auto& session, auto& /*threads*/) {

@@ -71,8 +71,10 @@ std::vector<std::uint8_t> with_channels_last(const std::vector<std::uint8_t>& pl
 /// Returns the images with the shape of the options, if there is one.
 tensor_view with_shape(const std::string& tag, tensor_view images, const tensor_shape& shape) {
   if (shape.empty()) { return images; }
-  const bool is_possible = std::ranges::all_of(shape, [](std::int64_t size) { return size >= 0; });
-  if (!is_possible || element_count(shape) != element_count(images.shape)) {
+  std::int64_t count = 1;
+  const bool is_possible =
+      std::ranges::all_of(shape, [&](std::int64_t size) { return size >= 0 && !__builtin_mul_overflow(count, size, &count); });
+  if (!is_possible || count != element_count(images.shape)) {
     throw invalid_argument_error(fmt::format("summary \"{}\": the option .shape is {}, but the value has {} elements", tag,
                                              to_string(shape), element_count(images.shape)));
   }

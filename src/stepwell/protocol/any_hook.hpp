@@ -5,6 +5,7 @@
 
 #include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/detail/type_key.hpp"
+#include "stepwell/base/error.hpp"
 #include "stepwell/protocol/detail/hook_set.hpp"
 
 #include <exception>
@@ -114,6 +115,7 @@ private:
 /// All hook points of the held hook are called, and the hook gets the values that it fetches. The state of the held hook is saved under the
 /// hook's own name. The phase of this hook is `Phase`, because a session must know phases at compile time; a `phase` in the type of the
 /// held hook is ignored. A hook that feeds values cannot be held, and neither can `chief_only`: give `chief_only` an `any_hook` instead.
+/// @errors A session that is created with a moved-from object throws `failed_precondition_error`.
 /// @cost One virtual call for each point. A session with an `any_hook` also checks in each run whether the run is traced.
 template<class Raw, hook_phase Phase = hook_phase::user>
 class any_hook {
@@ -129,36 +131,46 @@ public:
   }
 
   /// Returns the name of the type of the held hook.
-  [[nodiscard]] std::string_view name() const noexcept { return hook_->name(); }
+  [[nodiscard]] std::string_view name() const noexcept { return hook_ ? hook_->name() : "any_hook"; }
   /// Returns the held hook if its type is `Hook`, else null.
   template<class Hook>
   [[nodiscard]] Hook* get_if() noexcept {
-    return static_cast<Hook*>(hook_->find(type_key::of<Hook>()));
+    return hook_ ? static_cast<Hook*>(hook_->find(type_key::of<Hook>())) : nullptr;
   }
 
-  void begin() { hook_->begin(); }
-  void after_create_session(session_handle<Raw>& session, coordinator& threads) { hook_->after_create_session(session, threads); }
+  void begin() { held().begin(); }
+  void after_create_session(session_handle<Raw>& session, coordinator& threads) { held().after_create_session(session, threads); }
   [[nodiscard]] detail::erased_request_of<Raw> before_run(run_context<Raw>& context) {
     detail::erased_request_of<Raw> request;
     add_request_to(request, context);
     return request;
   }
   /// Calls `before_run` of the held hook, and adds the request of the hook to `all`.
-  void add_request_to(detail::erased_request_of<Raw>& all, run_context<Raw>& context) { hook_->before_run(context, all); }
+  void add_request_to(detail::erased_request_of<Raw>& all, run_context<Raw>& context) { held().before_run(context, all); }
   void after_run(run_context<Raw>& context, const values_type& values) {
-    hook_->after_run(context, values.raw(), values.outcome(), values.conditions());
+    held().after_run(context, values.raw(), values.outcome(), values.conditions());
   }
-  void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept { hook_->on_error(context, failure); }
+  void on_error(run_context<Raw>& context, const std::exception_ptr& failure) noexcept {
+    if (hook_) { hook_->on_error(context, failure); }
+  }
   void end(session_handle<Raw>& session) {
     detail::error_collector failures;
-    hook_->end(session, failures);
+    held().end(session, failures);
     failures.rethrow();
   }
-  void add_state_to(hook_states& all) { hook_->add_state_to(all); }
+  void add_state_to(hook_states& all) { held().add_state_to(all); }
   /// Returns the call of the held hook that has thrown, for a message of the session. Empty if none has thrown.
-  [[nodiscard]] std::string_view take_failed_call() noexcept { return hook_->take_failed_call(); }
+  [[nodiscard]] std::string_view take_failed_call() noexcept { return hook_ ? hook_->take_failed_call() : std::string_view(); }
 
 private:
+  /// @errors `failed_precondition_error` if this object was moved from.
+  [[nodiscard]] detail::erased_hook<Raw>& held() const {
+    if (!hook_) [[unlikely]] {
+      throw failed_precondition_error("any_hook: this object was moved from; use the object to which it was moved");
+    }
+    return *hook_;
+  }
+
   std::unique_ptr<detail::erased_hook<Raw>> hook_;
 };
 

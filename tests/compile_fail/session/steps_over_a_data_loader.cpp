@@ -1,6 +1,6 @@
 // expect: stepwell: a data loader of LibTorch cannot continue where it stopped
 // SPDX-License-Identifier: Apache-2.0
-// only error
+// at most: 4000 bytes
 #include <stepwell/model/model_session.hpp>
 
 /// The members of torch::data::StatelessDataLoader and its iterator that a loop uses.

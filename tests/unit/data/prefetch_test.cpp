@@ -216,6 +216,22 @@ TEST_CASE("a source that is destroyed while its threads wait or work joins them"
   CHECK(after == calls.load());
 }
 
+TEST_CASE("a prefetched source that was moved from says so", "[data][prefetch]") {
+  const auto check = [](auto source) {
+    const auto moved = std::move(source);
+    const auto message = ContainsSubstring("this source was moved from");
+    CHECK_THROWS_WITH(source.peek(), message);  // NOLINT(bugprone-use-after-move)
+    CHECK_THROWS_WITH(source.advance(), message);
+    CHECK_THROWS_WITH(source.position(), message);
+    CHECK_THROWS_WITH(source.name(), message);
+  };
+  check(data::prefetch(data::counter()));
+  check(data::parallel_map(data::counter(), [](std::uint64_t number) { return number; }));
+  auto running = data::prefetch(data::counter());
+  CHECK(*running.peek() == 0);
+  check(std::move(running));
+}
+
 TEST_CASE("no threads and no depth are refused by name", "[data][prefetch]") {
   CHECK_THROWS_WITH(data::prefetch(data::counter(), {.threads = 0}), ContainsSubstring("prefetch: threads is 0"));
   CHECK_THROWS_WITH(data::prefetch(data::counter(), {.depth = 0}), ContainsSubstring("prefetch: depth is 0"));

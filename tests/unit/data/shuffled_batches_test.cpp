@@ -164,6 +164,17 @@ TEST_CASE("an owned dataset moves with its source", "[data][shuffled_batches]") 
   CHECK(data::name_of(moved) == "training");
 }
 
+TEST_CASE("shuffled batches of a dataset that has lost examples say so, also if the source was moved from", "[data][shuffled_batches]") {
+  const auto message = ContainsSubstring("fewer examples than before");
+  auto source = data::shuffled_batches(numbers(10), {.batch_size = 3});
+  const auto moved = std::move(source);
+  CHECK_THROWS_WITH(source.peek(), message);  // NOLINT(bugprone-use-after-move)
+  auto list = numbers(10);
+  auto of_list = data::shuffled_batches(list, {.batch_size = 3});
+  list.resize(4);
+  CHECK_THROWS_WITH(of_list.peek(), message);
+}
+
 TEST_CASE("options that can never give a batch are refused, with a reason", "[data][shuffled_batches]") {
   const auto list = numbers(10);
   const std::vector<int> nothing;

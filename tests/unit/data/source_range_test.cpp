@@ -90,6 +90,20 @@ TEST_CASE("a source can be moved while it is in use", "[data][source]") {
   CHECK(drain(std::move(moved)) == std::vector{2, 3});
 }
 
+TEST_CASE("a source that was moved from says so", "[data][source]") {
+  const auto check = [](auto source) {
+    const auto moved = std::move(source);
+    const auto message = ContainsSubstring("this source was moved from");
+    CHECK_THROWS_WITH(source.peek(), message);  // NOLINT(bugprone-use-after-move)
+    CHECK_THROWS_WITH(source.advance(), message);
+  };
+  std::vector<int> list{1, 2, 3};
+  check(data::source(list));
+  check(data::source(std::vector<int>{1}));
+  check(data::transform(data::source(list), [](int i) { return i + 1; }));
+  check(data::take(data::source(list), 2));
+}
+
 TEST_CASE("elements made on the spot are kept while they are looked at", "[data][source]") {
   const std::vector<int> list{1, 2, 3};
   int calls = 0;

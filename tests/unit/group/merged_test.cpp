@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace sw = stepwell;
@@ -69,7 +70,29 @@ void check_all(sw::group& group, const Metrics&... empty) {
   (check_merged(group, empty), ...);
 }
 
+/// A metric whose state is a text.
+struct longest_word {
+  std::string word = "none";
+  void reset() { word.clear(); }
+  void update(const std::string& next) { word = next.size() > word.size() ? next : word; }
+  void merge(const longest_word& other) { update(other.word); }
+  [[nodiscard]] double value() const { return static_cast<double>(word.size()); }
+  sw::variable_list variables() { return sw::variables({{"word", word}}); }
+};
+
 }  // namespace
+
+TEST_CASE("a group refuses to merge a metric whose state is a text", "[group]") {
+  group_rig rig(ranks);
+  rig.start_all([&](simulated_node& self) {
+    member one(rig, self);
+    one.form();
+    one.is_stepping = false;
+    CHECK_THROWS_WITH(one.group.merged(longest_word()), ContainsSubstring("the variable \"word\" of the metric holds strings"));
+    CHECK(one.group.merged(with_examples_of(one.group.rank(), sw::metrics::sum())).value() != 0);
+  });
+  rig.run_well();
+}
 
 TEST_CASE("a group merges every metric in the order of the ranks, with the same bits in all processes", "[group]") {
   group_rig rig(ranks);

@@ -159,6 +159,9 @@ TEST_CASE("every n steps the model is evaluated on all batches, and the metrics 
   CHECK(tested.value("sum").value() == 72);
   CHECK(tested.value("sum").step() == 4);
   CHECK_THROWS_WITH(tested.value("loss"), ContainsSubstring("the metrics are mean, sum"));
+  const auto moved = std::move(tested);
+  // A move is a copy, for `session(..., std::move(tested), hook(tested.value("sum")))`.
+  CHECK(tested.value("sum").value() == 72);  // NOLINT(bugprone-use-after-move)
 }
 
 TEST_CASE("an evaluation takes a range, a seekable source, a function that returns a source, or no data", "[hooks][evaluate_every]") {

@@ -570,6 +570,7 @@ TEST_CASE("a plain array is an image if the options have its shape", "[hooks][su
   CHECK_THAT(message({.shape = {2, 2}}), ContainsSubstring("\"floats\": the option .shape is [2,2], but the value has 6 elements"));
   CHECK_THAT(message({.shape = {-2, -3}}), ContainsSubstring("has 6 elements"));
   CHECK_THAT(message({.shape = {6}}), ContainsSubstring("an image is"));
+  CHECK_THAT(message({.shape = {838488366986797801, 22}}), ContainsSubstring("has 6 elements"));  // 6 in 64 bits
 }
 
 TEST_CASE("the tag of an image does not depend on the number of images in a batch", "[hooks][summary_saver]") {

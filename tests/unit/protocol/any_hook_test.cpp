@@ -127,6 +127,15 @@ TEST_CASE("an erased hook is called at every point as if it were not erased, wit
   CHECK(referred == plain);
 }
 
+TEST_CASE("an erased hook that was moved from is refused when a session is created", "[session][any_hook]") {
+  std::string calls;
+  erased hook(full_hook{calls});
+  const auto moved = std::move(hook);
+  const auto message = ContainsSubstring("any_hook: this object was moved from");
+  CHECK_THROWS_WITH(live(std::ref(hook)), message);  // NOLINT(bugprone-use-after-move)
+  CHECK_THROWS_WITH(live(std::move(hook)), message);
+}
+
 TEST_CASE("a list of erased hooks is as if each had been given to the session at its place", "[session][any_hook]") {
   std::string plain;
   std::string listed;

@@ -209,6 +209,24 @@ TEST_CASE("a checkpoint is not exported into one of its own files", "[tool][expo
   }
 }
 
+TEST_CASE("an index of several files is not exported into one of them", "[tool][export]") {
+  const temporary_directory directory;
+  write_one_number(directory / "m");
+  REQUIRE(sw::test::tool_rig{}.run({"export", directory / "m", "--safetensors", directory / "part.safetensors"}).how == exit_code::good);
+  const auto index = directory / "w.safetensors.index.json";
+  const auto name = sw::checkpoint_reader(directory / "part.safetensors").entries()[0].name;
+  sw::test::write_file_text(index, R"({"weight_map":{")" + std::string(name) + R"(":"part.safetensors"}})");
+  const auto before = sw::test::file_text(directory / "part.safetensors");
+  for (const std::string option : {"--npz", "--safetensors"}) {
+    for (const std::string file : {"part.safetensors", "w.safetensors.index.json"}) {
+      const auto said = sw::test::tool_rig{}.run({"export", index, option, directory / file});
+      CHECK(said.how == exit_code::usage);
+      CHECK(said.err.find("a file of the checkpoint that is exported") != std::string::npos);
+    }
+  }
+  CHECK(sw::test::file_text(directory / "part.safetensors") == before);
+}
+
 TEST_CASE("a checkpoint is exported into regular files only", "[tool][export]") {
   const temporary_directory directory;
   write_one_number(directory / "m");

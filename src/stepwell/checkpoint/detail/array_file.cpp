@@ -192,6 +192,13 @@ std::string array_file::beginning_of(const part& of, std::uint64_t size) const {
   return text;
 }
 
+std::vector<std::string> array_file::paths() const {
+  if (!is_index_) { return {file_->path()}; }
+  std::vector<std::string> all;
+  for (const auto& shard : shards_) { all.push_back(shard->file_->path()); }
+  return all;
+}
+
 void array_file::load_shards(io::file_system& files) {
   is_index_ = true;
   if (size_ > format::max_safetensors_header) { fail(errc::unimplemented, fmt::format("an index of {} bytes is too long", size_)); }

@@ -43,6 +43,8 @@ public:
   [[nodiscard]] checkpoint_format format() const noexcept { return format_; }
   /// Returns the number of files with elements.
   [[nodiscard]] std::size_t files() const noexcept { return is_index_ ? shards_.size() : 1; }
+  /// Returns the paths of the files with elements.
+  [[nodiscard]] std::vector<std::string> paths() const;
   /// Returns all arrays, sorted by name.
   [[nodiscard]] std::span<const format::stored_array> arrays() const noexcept { return arrays_; }
   /// Returns the array of this name, or null.
