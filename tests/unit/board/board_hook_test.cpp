@@ -2,6 +2,7 @@
 //
 // The board of a session, over the loopback device.
 #include "support/catch.hpp"
+#include "support/http_client.hpp"
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
 #include "support/thread_group.hpp"
@@ -37,6 +38,7 @@
 
 namespace sw = stepwell;
 namespace asio = boost::asio;
+using sw::test::http_client;
 using asio::ip::tcp;
 using nlohmann::json;
 using sw::test::session_rig;
@@ -55,44 +57,11 @@ struct place {
   }
 };
 
-/// A connection of a client.
-class client {
-public:
-  explicit client(std::uint16_t port) : port_(port), socket_(context_) { socket_.connect({asio::ip::address_v4::loopback(), port}); }
-
-  void send(const std::string& text) { asio::write(socket_, asio::buffer(text)); }
-  /// Sends a request and returns the whole answer; the server closes the connection after it.
-  std::string ask(const std::string& method, const std::string& target, const std::string& headers = {}, const std::string& body = {}) {
-    send(method + " " + target + " HTTP/1.1\r\nHost: localhost:" + std::to_string(port_) + "\r\nConnection: close\r\n" + headers +
-         (body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") + "\r\n" + body);
-    return rest();
-  }
-  /// Returns everything that the server sends before it closes the connection.
-  std::string rest() {
-    boost::system::error_code failure;
-    asio::read(socket_, asio::dynamic_buffer(text_), failure);
-    return std::exchange(text_, {});
-  }
-  /// Returns the text up to the end of `mark`.
-  std::string until(const std::string& mark) {
-    const auto size = asio::read_until(socket_, asio::dynamic_buffer(text_), mark);
-    auto found = text_.substr(0, size);
-    text_.erase(0, size);
-    return found;
-  }
-
-private:
-  asio::io_context context_;
-  std::uint16_t port_;
-  tcp::socket socket_;
-  std::string text_;
-};
-
-std::string get(std::uint16_t port, const std::string& target) { return client(port).ask("GET", target); }
+std::string get(std::uint16_t port, const std::string& target) { return http_client(port).ask("GET", target); }
 std::string body_of(const std::string& said) { return said.substr(said.find("\r\n\r\n") + 4); }
 json value(std::uint16_t port, const std::string& target) { return json::parse(body_of(get(port, target))); }
 std::string post(const place& at, const std::string& action, const std::string& body = "{}") {
-  return client(at.port).ask("POST", "/api/actions/" + action,
+  return http_client(at.port).ask("POST", "/api/actions/" + action,
                              "Authorization: Bearer " + at.token + "\r\nContent-Type: application/json\r\n", body);
 }
 
@@ -146,7 +115,7 @@ TEST_CASE("a board shows its session while it trains, and its events", "[board][
   REQUIRE(seen["step_time"].is_object());
   CHECK(seen["step_time"]["samples"] == 2);
 
-  client listener(at.port);
+  http_client listener(at.port);
   listener.send("GET /api/live HTTP/1.1\r\nHost: localhost:" + std::to_string(at.port) + "\r\n\r\n");
   CHECK(listener.until("\r\n\r\n").find("text/event-stream") != std::string::npos);
   CHECK(listener.until("\n\n").find("event: state\n") != std::string::npos);
@@ -169,7 +138,7 @@ TEST_CASE("a checkpoint, a stop and a trace can be requested on the board", "[bo
   const place at(session.hook<sw::board_hook<>>().url());
   sw::test::run_until(session, 3);
   sw::test::wait_for_saves(session);
-  CHECK(client(at.port).ask("POST", "/api/actions/stop", "Content-Type: application/json\r\n", "{}").starts_with("HTTP/1.1 401 "));
+  CHECK(http_client(at.port).ask("POST", "/api/actions/stop", "Content-Type: application/json\r\n", "{}").starts_with("HTTP/1.1 401 "));
   CHECK_FALSE(session.should_stop());
 
   CHECK(post(at, "checkpoint").starts_with("HTTP/1.1 202 "));
@@ -437,9 +406,9 @@ TEST_CASE("slow and idle connections do not keep others from the server", "[boar
                                 [](const sw::board::request&) { return sw::board::answer{200, "good", "text/plain"}; });
   server.start();
   std::thread thread([&] { loop.run(); });
-  std::vector<std::unique_ptr<client>> idle;
+  std::vector<std::unique_ptr<http_client>> idle;
   for (int i = 0; i < 50; ++i) {
-    idle.push_back(std::make_unique<client>(server.port()));
+    idle.push_back(std::make_unique<http_client>(server.port()));
     try {
       if (i % 2 == 0) { idle.back()->send("GET / HTTP/1.1\r\nX: "); }  // a request that never ends
     } catch (const boost::system::system_error&) {}                    // closed already
@@ -547,7 +516,7 @@ TEST_CASE("a client that does not read its stream is disconnected, and others ar
                                 });
   server.start();
   std::thread thread([&] { loop.run(); });
-  client deaf(server.port());
+  http_client deaf(server.port());
   deaf.send("GET /live HTTP/1.1\r\nHost: x\r\n\r\n");
   CHECK(deaf.until("\r\n\r\n").find("text/event-stream") != std::string::npos);
   CHECK_FALSE(is_over);
