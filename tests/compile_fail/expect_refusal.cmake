@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake -DCOMPILER=... -DINCLUDES=... -DDEFINITIONS=... -DSOURCE=... -P expect_refusal.cmake
+# cmake -DCOMPILER=... -DINCLUDES=... -DDEFINITIONS=... -DSOURCE=... [-DPRECOMPILED=HEADER] -P expect_refusal.cmake
+# With -DPRECOMPILE=HEADER instead of -DSOURCE, compiles HEADER to HEADER.gch, which later calls with -DPRECOMPILED=HEADER use.
+#
 # Passes if SOURCE does not compile and the compiler's output contains the text of SOURCE's first line, and of the line that begins with
 # "// names: ", if there is one. If there is a line "// at most: N bytes", the output, with the lines of source that the compiler shows, has
 # at most N bytes.
@@ -9,6 +11,19 @@ function(fail text)
   message("${text}")  # printed separately, because FATAL_ERROR breaks long lines
   message(FATAL_ERROR "not as promised")
 endfunction()
+
+set(flags -std=c++20)
+foreach(directory IN LISTS INCLUDES)
+  list(APPEND flags -I${directory})
+endforeach()
+foreach(definition IN LISTS DEFINITIONS)
+  list(APPEND flags -D${definition})
+endforeach()
+
+if(PRECOMPILE)
+  execute_process(COMMAND ${COMPILER} ${flags} -x c++-header ${PRECOMPILE} -o ${PRECOMPILE}.gch COMMAND_ERROR_IS_FATAL ANY)
+  return()
+endif()
 
 file(READ ${SOURCE} text LIMIT 1000)
 string(REGEX MATCH "^[^\n]*" first_line "${text}")  # file(STRINGS) would change a semicolon
@@ -26,18 +41,15 @@ if(text MATCHES "\n// at most: ([0-9]+) bytes\n")
   set(limit "${CMAKE_MATCH_1}")
 endif()
 
-set(flags -std=c++20 -fsyntax-only -fdiagnostics-color=never -fmessage-length=0)
+list(APPEND flags -fsyntax-only -fdiagnostics-color=never -fmessage-length=0)
 if(NOT limit AND COMPILER MATCHES "clang")
   list(APPEND flags -fno-caret-diagnostics)
 elseif(NOT limit)
   list(APPEND flags -fno-diagnostics-show-caret)
 endif()
-foreach(directory IN LISTS INCLUDES)
-  list(APPEND flags -I${directory})
-endforeach()
-foreach(definition IN LISTS DEFINITIONS)
-  list(APPEND flags -D${definition})
-endforeach()
+if(PRECOMPILED)
+  list(APPEND flags -include ${PRECOMPILED})
+endif()
 execute_process(COMMAND ${COMPILER} ${flags} ${SOURCE} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output
   COMMAND_ECHO NONE)
 
