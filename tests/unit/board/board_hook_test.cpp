@@ -38,9 +38,9 @@
 
 namespace sw = stepwell;
 namespace asio = boost::asio;
-using sw::test::http_client;
 using asio::ip::tcp;
 using nlohmann::json;
+using sw::test::http_client;
 using sw::test::session_rig;
 
 namespace {
@@ -62,7 +62,7 @@ std::string body_of(const std::string& said) { return said.substr(said.find("\r\
 json value(std::uint16_t port, const std::string& target) { return json::parse(body_of(get(port, target))); }
 std::string post(const place& at, const std::string& action, const std::string& body = "{}") {
   return http_client(at.port).ask("POST", "/api/actions/" + action,
-                             "Authorization: Bearer " + at.token + "\r\nContent-Type: application/json\r\n", body);
+                                  "Authorization: Bearer " + at.token + "\r\nContent-Type: application/json\r\n", body);
 }
 
 /// Options of a board that looks at each step.
