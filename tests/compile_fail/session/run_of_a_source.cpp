@@ -1,6 +1,6 @@
 // expect: stepwell: run takes one batch, not a source of batches: write session.next(source) for one step
 // SPDX-License-Identifier: Apache-2.0
-// names: Model = stepwell::test::adding_model
+// names: stepwell::test::adding_model
 // at most: 4000 bytes
 #include "support/toy_model.hpp"
 
