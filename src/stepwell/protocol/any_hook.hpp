@@ -54,7 +54,7 @@ public:
   virtual void add_state_to(hook_states& all) = 0;
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   /// See `hook_set`.
-  [[nodiscard]] virtual std::string_view take_failed_call() noexcept = 0;
+  [[nodiscard]] virtual hook_call take_failed_call() noexcept = 0;
   /// Returns the hook if its type is `type`, else null.
   [[nodiscard]] virtual void* find(const type_key& type) noexcept = 0;
 };
@@ -96,7 +96,7 @@ public:
   void add_state_to(hook_states& all) override { hook_.add_state_to(all); }
 
   [[nodiscard]] std::string_view name() const noexcept override { return type_name<hook_type>(); }
-  [[nodiscard]] std::string_view take_failed_call() noexcept override { return hook_.take_failed_call(); }
+  [[nodiscard]] hook_call take_failed_call() noexcept override { return hook_.take_failed_call(); }
   [[nodiscard]] void* find(const type_key& type) noexcept override {
     return type == type_key::of<hook_type>() ? &hook_.template get<hook_type>() : nullptr;
   }
@@ -160,7 +160,7 @@ public:
   }
   void add_state_to(hook_states& all) { held().add_state_to(all); }
   /// Returns the call of the held hook that has thrown, for a message of the session. Empty if none has thrown.
-  [[nodiscard]] std::string_view take_failed_call() noexcept { return hook_ ? hook_->take_failed_call() : std::string_view(); }
+  [[nodiscard]] detail::hook_call take_failed_call() noexcept { return hook_ ? hook_->take_failed_call() : detail::hook_call(); }
 
 private:
   /// @errors `failed_precondition_error` if this object was moved from.
@@ -222,11 +222,11 @@ public:
     for (auto& hook : hooks_) { hook.add_state_to(all); }
   }
   /// Returns the first call of a hook that has thrown, for a message of the session. Empty if none has thrown.
-  [[nodiscard]] std::string_view take_failed_call() noexcept {
-    std::string_view first;
+  [[nodiscard]] detail::hook_call take_failed_call() noexcept {
+    detail::hook_call first;
     for (auto& hook : hooks_) {
       const auto call = hook.take_failed_call();
-      if (first.empty()) { first = call; }
+      if (first.hook.empty()) { first = call; }
     }
     return first;
   }

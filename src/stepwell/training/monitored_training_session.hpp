@@ -240,8 +240,8 @@ auto make_training_session(Model& model, training_options& options, [[maybe_unus
     return session(std::move(one)..., std::move(setup), training_session_creator<Model>(model, with, options), std::move(counter),
                    std::move(summaries), std::move(saver), std::move(flat)...);
   };
-  if constexpr (sizeof...(First) == 0 && are_flat<Given...>) {  // avoids tuples, which compile slowly
-    return make(std::move(given)...);
+  if constexpr (are_flat<Given...>) {  // avoids tuples of hooks, which compile slowly
+    return make(std::get<First>(std::move(first))..., std::move(given)...);
   } else {
     return std::apply(make, std::tuple_cat(std::move(first), detail::flattened_hooks(options.is_chief, std::move(given)...)));
   }

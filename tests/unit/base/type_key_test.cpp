@@ -6,6 +6,8 @@
 
 namespace {
 struct near_type {};
+template<class T>
+struct held_array {};
 }  // namespace
 
 TEST_CASE("keys of one type are equal, keys of two are not, and no type has the key of none", "[base][type_key]") {
@@ -34,4 +36,10 @@ TEST_CASE("keys made with and without run-time type information agree", "[base][
   CHECK(key_of_int_without_rtti() == sw::type_key::of<int>());
   CHECK(key_of_far_without_rtti() == sw::type_key::of<far_type>());
   CHECK(key_of_far_without_rtti() != sw::type_key::of<near_type>());
+}
+
+TEST_CASE("the name of a type is whole, with brackets in it", "[base][type_key]") {
+  CHECK(sw::type_name<int>() == "int");
+  CHECK(sw::type_name<void>() == "void");
+  CHECK(sw::type_name<held_array<int[3]>>().ends_with("[3]>"));
 }

@@ -3,6 +3,7 @@
 // Types at run time: a key that also works with -fno-rtti, and the name.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <type_traits>
 #include <typeinfo>
@@ -41,13 +42,22 @@ private:
   const std::type_info* info_ = nullptr;
 };
 
+namespace detail {
+/// The compiler's text for this function, in which `T` is spelled.
+template<class T>
+[[nodiscard]] constexpr std::string_view text_with_type() noexcept {
+  return {__PRETTY_FUNCTION__, sizeof(__PRETTY_FUNCTION__) - 1};  // no search for the end: compilers evaluate a loop slowly
+}
+inline constexpr std::string_view text_with_void = text_with_type<void>();
+inline constexpr std::size_t chars_before_type = text_with_void.rfind("void");
+inline constexpr std::size_t chars_beside_type = text_with_void.size() - std::string_view("void").size();
+}  // namespace detail
+
 /// Returns the name of `T` as the compiler spells it: "my::hook". Compilers agree on the spelling of names that users write.
 template<class T>
 [[nodiscard]] constexpr std::string_view type_name() noexcept {
-  constexpr std::string_view all = __PRETTY_FUNCTION__;
-  constexpr auto begin = all.find("T = ") + 4;
-  constexpr auto end = all.find_first_of(";]", begin);
-  return all.substr(begin, end - begin);
+  constexpr auto all = detail::text_with_type<T>();
+  return {all.data() + detail::chars_before_type, all.size() - detail::chars_beside_type};
 }
 
 }  // namespace stepwell

@@ -144,9 +144,8 @@ public:
     tell_each<Choice, Traced>(context, requests, raw, outcome, how, indices);
   }
 
-  /// Returns the first call of a hook that has thrown since the previous call of this function, such as "hook my::hook before_run". Empty if
-  /// none has thrown.
-  [[nodiscard]] std::string_view take_failed_call() noexcept { return std::exchange(failed_call_, {}); }
+  /// Returns the first call of a hook that has thrown since the previous call of this function. Empty if none has thrown.
+  [[nodiscard]] detail::hook_call take_failed_call() noexcept { return std::exchange(failed_call_, {}); }
 
   /// Adds the variables of all stateful hooks.
   /// @errors `invalid_argument_error` if two hooks have the same name.
@@ -240,14 +239,14 @@ private:
       if (!is_active<I>()) { return; }
       const values_of<hook_at<I>, Raw> values(raw, outcome, request.pack(), how);
       static_assert(std::is_void_v<decltype(at<I>().after_run(context, values))>, "stepwell: after_run must return void");
-      [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), detail::name_of_call<hook_at<I>, detail::after_run_point>());
+      [[maybe_unused]] const auto part = detail::part_of_call<Traced, hook_at<I>, detail::after_run_point>(context.trace());
       noting_failure<I, detail::after_run_point>([&] { at<I>().after_run(context, values); });
     }
   }
 
   template<std::size_t I, bool Traced>
   constexpr detail::request_of<hook_at<I>, Raw> ask_hook(run_context<Raw>& context) {
-    [[maybe_unused]] const detail::run_part<Traced> part(context.trace(), detail::name_of_call<hook_at<I>, detail::before_run_point>());
+    [[maybe_unused]] const auto part = detail::part_of_call<Traced, hook_at<I>, detail::before_run_point>(context.trace());
     return noting_failure<I, detail::before_run_point>([&]() -> detail::request_of<hook_at<I>, Raw> {
       if constexpr (std::is_void_v<decltype(at<I>().before_run(context))>) {
         at<I>().before_run(context);
@@ -264,10 +263,10 @@ private:
     try {
       return action();
     } catch (...) {
-      std::string_view call;
+      detail::hook_call call;
       if constexpr (requires(hook_at<I>& hook) { hook.take_failed_call(); }) { call = at<I>().take_failed_call(); }  // a hook of several
-      if (call.empty()) { call = detail::name_of_call<hook_at<I>, Point>(); }
-      if (failed_call_.empty()) { failed_call_ = call; }
+      if (call.hook.empty()) { call = {type_name<hook_at<I>>(), Point::name}; }
+      if (failed_call_.hook.empty()) { failed_call_ = call; }
       throw;
     }
   }
@@ -276,7 +275,7 @@ private:
   template<class Point, std::size_t I, bool Traced = may_trace(), class... Args>
   void call_at(Args&... arguments) {
     if constexpr (Traced && std::is_same_v<Point, detail::end_point>) {
-      const detail::traced_part part((arguments.trace(), ...), detail::name_of_call<hook_at<I>, Point>());
+      [[maybe_unused]] const auto part = detail::part_of_call<true, hook_at<I>, Point>((arguments.trace(), ...));
       noting_failure<I, Point>([&] { Point::call(at<I>(), arguments...); });
     } else {
       noting_failure<I, Point>([&] { Point::call(at<I>(), arguments...); });
@@ -291,7 +290,7 @@ private:
   }
 
   places_of<std::index_sequence_for<Held...>> held_;
-  std::string_view failed_call_;
+  detail::hook_call failed_call_;
 };
 
 }  // namespace stepwell

@@ -40,7 +40,13 @@ using run_part = std::conditional_t<Traced, traced_part, untraced_part>;
 template<bool Traced>
 using awaited_part = std::conditional_t<Traced, trace_span, untraced_part>;
 
-/// The text "hook my::hook before_run", composed at compile time.
+/// The name of a call of a hook: "my::hook", "before_run". Empty: no call.
+struct hook_call {
+  std::string_view hook = {};
+  std::string_view point = {};
+};
+
+/// The text "hook my::hook before_run", composed at compile time. Compilers do this slowly, so only traced calls have it.
 template<class Hook, class Point>
 inline constexpr auto text_of_call = [] {
   constexpr std::string_view parts[] = {"hook ", type_name<Hook>(), " ", Point::name};
@@ -52,6 +58,15 @@ inline constexpr auto text_of_call = [] {
 template<class Hook, class Point>
 [[nodiscard]] constexpr std::string_view name_of_call() noexcept {
   return {text_of_call<Hook, Point>.data(), text_of_call<Hook, Point>.size()};
+}
+/// Returns the span of the call `Point` of a hook.
+template<bool Traced, class Hook, class Point>
+[[gnu::always_inline, nodiscard]] inline run_part<Traced> part_of_call(const std::shared_ptr<trace_recorder>& recorder) noexcept {
+  if constexpr (Traced) {
+    return {recorder, name_of_call<Hook, Point>()};
+  } else {
+    return {recorder, {}};
+  }
 }
 
 /// The trace of one run whose caller or hooks may request it. If the options request a trace and no hook has set a recorder, creates a

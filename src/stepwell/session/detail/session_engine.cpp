@@ -247,18 +247,18 @@ void session_engine::begin_hooks_or_log() {
 /// Logs what has thrown `failure`, if it was a hook, the source or the step: the caller sees the exception, but not where it came from. The
 /// end of the data is no failure. A failure that a recovery overcomes is no error.
 void session_engine::log_failed(step_stage stage, const std::exception_ptr& failure) noexcept {
-  auto what = take_failed_call();
+  const auto call = take_failed_call();
   const auto kind = detail::kind_of(failure);
-  if (what.empty()) {
-    const bool is_of_source = stage == step_stage::source;
+  const bool is_of_source = stage == step_stage::source;
+  if (call.hook.empty()) {
     if (!is_of_source && stage != step_stage::run) { return; }
     if (kind == errc::out_of_range || kind == errc::stop_iteration) { return; }
-    what = is_of_source ? "the source" : "the step";
   }
   const auto level = detail::is_transient(kind) && recovery_.is_on() ? log_level::info : log_level::error;
   detail::log_failure("while logging a failure", [&] {
     const bool is_before = stage == step_stage::source || stage == step_stage::before_run || stage == step_stage::run;
     const auto place = has_raw() ? fmt::format("at step {}", raw_step() + (is_before ? 1 : 0)) : "at the start";
+    const auto what = !call.hook.empty() ? fmt::format("hook {} {}", call.hook, call.point) : is_of_source ? "the source" : "the step";
     log(level, fmt::format("{} failed {}: {}", what, place, detail::text_of(failure)));
   });
 }

@@ -14,6 +14,7 @@
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/io/detail/signal_watch.hpp"
 #include "stepwell/protocol/detail/boundary_requests.hpp"
+#include "stepwell/protocol/detail/run_trace.hpp"
 #include "stepwell/protocol/session_signals.hpp"
 #include "stepwell/session/detail/recovery.hpp"
 #include "stepwell/session/detail/session_protocol.hpp"
@@ -193,7 +194,7 @@ private:
   // Functions of the hooks.
   [[nodiscard]] virtual variable_list hook_variables() = 0;
   /// Returns the call of a hook that has thrown, see `hook_set`.
-  [[nodiscard]] virtual std::string_view take_failed_call() noexcept = 0;
+  [[nodiscard]] virtual detail::hook_call take_failed_call() noexcept = 0;
   virtual void begin_hooks() = 0;
   virtual void notify_created() = 0;
   virtual void notify_failure(const std::exception_ptr& failure, int attempt) noexcept = 0;

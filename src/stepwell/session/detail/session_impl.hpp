@@ -94,7 +94,7 @@ private:
   }
 
   [[nodiscard]] variable_list hook_variables() override { return hooks_.state(); }
-  [[nodiscard]] std::string_view take_failed_call() noexcept override { return hooks_.take_failed_call(); }
+  [[nodiscard]] detail::hook_call take_failed_call() noexcept override { return hooks_.take_failed_call(); }
   void begin_hooks() override { hooks_.template call<detail::begin_point>(); }
   void notify_created() override {
     session_handle<Raw> handle(*raw_, requests_);
