@@ -71,8 +71,8 @@ public:
   /// see `training_options::check_update_fence`.
   void set_checks(bool checks) noexcept { checks_ = checks; }
   [[nodiscard]] bool checks() const noexcept { return checks_; }
-  /// Sets the function that lists the variables of the model. A check calls it in `wait`. Without this function, a check does not notice that
-  /// a variable has other memory, and reads the previous memory.
+  /// Sets the function that lists the variables of the model. A check calls it in `wait`, and finds variables that have other memory. Without
+  /// this function, a check compares the content only, and reads the memory that each variable had at the end of the previous step.
   void list_with(std::function<variable_list()> list) { list_ = std::move(list); }
   /// Adds a copy for which `wait` will block. Called by `snapshot::capture`.
   void add(std::shared_ptr<detail::pending_copy> copy) { pending_.push_back(std::move(copy)); }

@@ -372,7 +372,8 @@ private:
 /// returns a source. If `evaluate` needs no data, omit `source`: each evaluation then calls `evaluate(model)` once.
 ///
 /// The values are logged, written as summaries, and passed to hooks that watch `value(name)`. If a hook of the same phase changes the
-/// model, pass that hook to the session before this one. The newest values and their history are the state of this hook, and are part of the checkpoints.
+/// model, pass that hook to the session before this one. The newest values and their history are the state of this hook, and are part of the
+/// checkpoints.
 /// If the process is about to end and no time is left (see `session_requests::end_of_waits`), the evaluation ends after its current batch,
 /// and a warning is logged. The run that continues from the checkpoint of this step evaluates the state again, before its first step.
 /// @errors   `invalid_argument_error` that names an invalid option. Exceptions of `evaluate` are failures of the run. If `evaluate` runs
