@@ -8,6 +8,7 @@
 #include "support/file_text.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <mpi.h>
 #include <sys/wait.h>
 #include <chrono>
 #include <csignal>
@@ -65,6 +66,16 @@ private:
 
 constexpr double limit = 2;  // seconds
 
+/// Checks the exit code of a job in which a process has ended itself within MPI_Finalize, where MPI_Abort is not allowed. MPICH's mpiexec
+/// combines the status of this process with those of the processes that it kills: its exit code may also be 9, the number of SIGKILL, or 1.
+void check_code_after_exit_in_finalize(int code) {
+#ifdef MPICH_VERSION
+  CHECK(code != 0);
+#else
+  CHECK(code == mpi::lost_exit_code);
+#endif
+}
+
 }  // namespace
 
 TEST_CASE("If a rank is stopped, the job ends at the time limit, and the log names the rank", "[mpi][kill]") {
@@ -110,13 +121,13 @@ TEST_CASE("If a rank exits without the end of its group, the job ends with an er
 
 TEST_CASE("If a rank does not finalise MPI, the job ends at the time limit", "[mpi]") {
   job of_two(2, "ends_late", "1");
-  CHECK(of_two.wait() == mpi::lost_exit_code);
+  check_code_after_exit_in_finalize(of_two.wait());
   CHECK_THAT(of_two.log(), ContainsSubstring("MPI_Finalize lasts longer than 1 s"));
 }
 
 TEST_CASE("If a rank leaves before the group is formed, the job ends at the time limit, and the log of this rank says so", "[mpi]") {
   job of_two(2, "gives_up", "1");
-  CHECK(of_two.wait() == mpi::lost_exit_code);
+  check_code_after_exit_in_finalize(of_two.wait());
   CHECK_THAT(of_two.log(), ContainsSubstring("this process has left before the group was formed, and the others wait for it"));
 }
 
