@@ -4,7 +4,7 @@
 // test selects. It passes all other operations on to a real file system. Sessions, savers, readers and writers take it as the option
 // `file_system`. The umbrella header does not include this header.
 //
-//   const auto files = std::make_shared<stepwell::testing::fault_file_system>();
+//     const auto files = std::make_shared<stepwell::testing::fault_file_system>();
 //     files->inject({.kind = file_operation::sync, .path_contains = ".index", .errno_value = EIO});  // the next such sync fails
 //     files->crash_at(7);                                               // the machine stops within the seventh operation
 //     files->before_each([&](const file_event& now) { gate.wait(); });  // a slow disk, without sleeping
