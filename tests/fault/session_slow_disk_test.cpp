@@ -424,7 +424,7 @@ TEST_CASE("a try again that is due too late for close is made at once", "[fault]
     const auto alarms = rig.clock->pending();
     run_until(session, 1);
     static_cast<void>(session.hook<sw::checkpoint_saver_hook>().saver());  // begins the save, as the next operation of the session does
-    REQUIRE(rig.clock->wait_for_pending(alarms + 1));  // the saver will retry in ten minutes
+    REQUIRE(rig.clock->wait_for_pending(alarms + 1));                      // the saver will retry in ten minutes
     CHECK_NOTHROW(session.close());
   }
   CHECK(rig.steps() == "0 1");

@@ -208,7 +208,9 @@ public:
     const auto alone = connection_ ? connection_->enter_alone() : master_scope();
     look_at_step();
     check_variable_names(model.variables());
-    if constexpr (uses_update_fence<Model>) { fence_.list_with([&model] { return model.variables(); }); }
+    if constexpr (uses_update_fence<Model>) {
+      fence_.list_with([&model] { return model.variables(); });
+    }
   }
   // NOLINTBEGIN(bugprone-use-after-move): only the base is moved before the members
   model_session(model_session&& other) noexcept

@@ -102,9 +102,8 @@ TEST_CASE("no command reads the state file once for each checkpoint that it list
     sw::test::tool_rig rig;
     rig.files = counted;
     static_cast<void>(rig.run({command, shop.directory.path()}));
-    return std::ranges::count_if(counted->history(), [](const auto& one) {
-      return one.kind == sw::test::operation::open && one.path.ends_with("/checkpoint");
-    });
+    return std::ranges::count_if(
+        counted->history(), [](const auto& one) { return one.kind == sw::test::operation::open && one.path.ends_with("/checkpoint"); });
   };
   for (const auto* command : {"verify", "inspect", "stats", "prune"}) {
     CAPTURE(command);

@@ -137,7 +137,7 @@ TEST_CASE("the checkpoints of an awaited session are copied while many other ses
   for (std::size_t i = 1; i <= others; ++i) { begin(i, where == waits::at_start ? 0 : 4, where == waits::at_close); }
   loop.restart();
   while (loop.poll() != 0) {}
-  begin(0, 5, false);  // the save of step 4 is handed over when step 5 begins
+  begin(0, 5, false);                                                     // the save of step 4 is handed over when step 5 begins
   while (!done[0] && loop.run_one_for(std::chrono::seconds(10)) != 0) {}  // the time ends the test only if it fails
   CHECK(done[0]);
   CHECK(sessions[0].metrics().under_way.waiting_bytes > 0);  // the save of step 4; that of step 2 waits for the disk

@@ -34,23 +34,23 @@ function block(lines, i, depth) {
   const heading = /^(#{1,6}) +(.*)$/.exec(line);
   if (heading) return [el(headings[Math.min(2, heading[1].length - 1)], null, inline(heading[2].replace(/ #+ *$/, ''))), i + 1];
   if (/^ {0,3}([-*_])( *\1){2,} *$/.test(line)) return [el('hr'), i + 1];
-  const upTo = (/** @type {(line: string) => boolean} */ belongs) => {
+  const endWhile = (/** @type {(line: string) => boolean} */ belongs) => {
     let end = i;
     while (end < lines.length && belongs(lines[end])) ++end;
     return end;
   };
   if (/^ {0,3}>/.test(line) && depth < deepestQuote) {
-    const end = upTo((one) => /^ {0,3}>/.test(one));
+    const end = endWhile((one) => /^ {0,3}>/.test(one));
     const inner = lines.slice(i, end).map((one) => one.replace(/^ {0,3}> ?/, ''));
     return [el('blockquote', null, markdown(inner.join('\n'), depth + 1)), end];
   }
   if (line.includes('|') && isTableRule(lines[i + 1])) {
-    const end = upTo((one) => one.includes('|'));
+    const end = endWhile((one) => one.includes('|'));
     return [table(lines.slice(i, end)), end];
   }
   const first = listItem(line);
   if (first) {
-    const end = upTo((one) => {
+    const end = endWhile((one) => {
       const item = listItem(one);
       return item ? item.indent > first.indent || item.isNumbered === first.isNumbered : /^ +\S/.test(one);
     });
@@ -58,7 +58,7 @@ function block(lines, i, depth) {
   }
   const end = Math.max(
     i + 1,
-    upTo((one) => one.trim() !== '' && !/^ {0,3}(#{1,6} |>|`{3,}|~{3,})/.test(one) && !listItem(one)),
+    endWhile((one) => one.trim() !== '' && !/^ {0,3}(#{1,6} |>|`{3,}|~{3,})/.test(one) && !listItem(one)),
   );
   return [el('p', null, inLines(lines.slice(i, end))), end];
 }
