@@ -320,13 +320,15 @@ run_site() {
 }
 
 # programs_of PRESET [CTEST OPTION...]: prints the test programs among the selected tests; other programs need not be
-# built. A test that is a script has no target of its name.
+# built. A test that is a script has no target of its name. Several tests of pages share one program, which their command names.
 programs_of() {
   local preset=$1
   shift
-  (cd "$root" && ctest --test-dir "build/$preset" -N "$@") |
-    sed -n 's/^ *Test *#[0-9]*: //p' | sed 's/^docs\//docs_/; s/^example_//; s/^portable\/\(.*\)/\1_portable/' |
-    grep -xFf <(cmake --build "$root/build/$preset" --target help | sed -n 's/: phony$//p')
+  {
+    (cd "$root" && ctest --test-dir "build/$preset" -N "$@") |
+      sed -n 's/^ *Test *#[0-9]*: //p' | sed 's/^example_//; s/^portable\/\(.*\)/\1_portable/'
+    (cd "$root" && ctest --test-dir "build/$preset" --show-only=json-v1 "$@") | sed -n 's|^ *"-DPROGRAM=.*/\(docs_[^/"]*\)".*|\1|p' | sort -u
+  } | grep -xFf <(cmake --build "$root/build/$preset" --target help | sed -n 's/: phony$//p')
 }
 
 # sanitized PRESET [CTEST OPTION...]: builds and runs the selected test programs under a sanitizer.

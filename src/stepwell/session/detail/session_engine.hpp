@@ -44,6 +44,8 @@ enum class step_stage { creation, source, before_run, run, after_run, boundary }
 /// @threads The session's thread, except `should_stop`, `why`, `is_closed` and `metrics`.
 class session_engine : public detail::protocol_host {
 public:
+  ~session_engine() override;
+
   [[nodiscard]] boundary_requests& requests() noexcept { return requests_; }
   [[nodiscard]] const boundary_requests& requests() const noexcept { return requests_; }
   [[nodiscard]] detail::source_positions& positions() noexcept { return positions_; }
@@ -143,7 +145,6 @@ protected:
   /// Creates the engine. `is_given`: the caller provides the raw session, which is used for all creations. `may_trace`: a hook may request
   /// a trace of a boundary.
   session_engine(session_setup&& setup, bool is_given, bool may_trace);
-  ~session_engine();
 
   /// Returns true if the boundary has work to do. The caller passes `may_trace` again, as a constant on the fast path.
   [[nodiscard]] bool is_boundary_due(bool may_trace) const noexcept { return (may_trace && requests_.trace()) || requests_.due(); }

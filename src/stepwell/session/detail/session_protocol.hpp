@@ -162,6 +162,7 @@ private:
 /// The queries that the protocol makes between two pieces of work. None of them blocks.
 class protocol_host : public session_gate {
 public:
+  ~protocol_host() override = default;
   [[nodiscard]] virtual bool should_stop() const noexcept = 0;
   /// Called when an operation begins: the body of the loop has handled the last step. Works commit the states that they hold until then.
   virtual void end_body() noexcept = 0;
@@ -204,7 +205,6 @@ public:
 
 protected:
   protocol_host() = default;
-  ~protocol_host() = default;
 };
 
 /// The scripts of one session. One script runs at a time.
