@@ -55,8 +55,9 @@ private:
 }  // namespace detail
 
 /// Computes the mean of each value over each epoch: `epoch_mean_hook{tag("loss", &result::loss)}`. The means of all complete epochs are in
-/// the result of `run_all`, also those of epochs before a restart: they are part of the checkpoints. A `progress_hook` displays them under names such as "mean loss". A value without a name is called "loss". An
-/// empty `std::optional` does not count. A resumed run continues the means in the middle of an epoch.
+/// the result of `run_all`, also those of epochs before a restart: they are part of the checkpoints. A `progress_hook` displays them under
+/// names such as "mean loss". A value without a name is called "loss". An empty `std::optional` does not count. A resumed run continues the
+/// means in the middle of an epoch.
 /// Copies of a hook share their means. Do not use them in two sessions.
 /// A session has one such hook, with all values: two of them would save their state under the same name.
 /// @cost In a loop over a source with epochs, each run fetches the values. In other runs, nothing is fetched.
