@@ -73,6 +73,10 @@ inline constexpr bool counts_each_run = false;
 template<class Raw, class Outcome, class Fetch>
 concept can_read = requires(const Raw& raw, const Outcome& outcome, const Fetch& fetch) { raw.read(outcome, fetch); };
 
+/// The optional member that is declared in a line of this file. A test walks the table with it.
+template<int Line>
+struct optional_member;
+
 // STEPWELL_OPTIONAL_MEMBER(NAME, "DECLARATION", USE) defines `has_NAME<Raw>`: true if USE compiles. If it does not compile, but `Raw`
 // declares the name, the compiler reports an error. `args` are the arguments of a call whose types depend on the run.
 #define STEPWELL_OPTIONAL_MEMBER(NAME, DECLARATION, ...)                                                       \
@@ -87,7 +91,13 @@ concept can_read = requires(const Raw& raw, const Outcome& outcome, const Fetch&
     }                                                                                                          \
   }                                                                                                            \
   template<class Raw, class... Args>                                                                           \
-  inline constexpr bool has_##NAME = look_for_##NAME<Raw, Args...>()
+  inline constexpr bool has_##NAME = look_for_##NAME<Raw, Args...>();                                          \
+  template<>                                                                                                   \
+  struct optional_member<__LINE__> {                                                                           \
+    static constexpr const char* name = #NAME;                                                                 \
+    template<class Raw>                                                                                        \
+    static constexpr bool is_in = has_##NAME<Raw, const int>;                                                  \
+  }
 
 // ---- The table of the optional members. The page "Write your own raw session" has the same table; tests/hygiene/raw_session.sh writes it.
 
@@ -126,10 +136,11 @@ STEPWELL_OPTIONAL_MEMBER(pull, "auto pull()", raw.pull(););
 // as `run`. `pull` and `push` need each other. Without it: a restore writes to the variables themselves.
 STEPWELL_OPTIONAL_MEMBER(push, "void push()", raw.push(););
 
-// Called if a snapshot for a checkpoint is due after a run. The snapshot is then copied while the next run computes. Variables marked with
-// `variable_ref::early()` are copied before the next run begins; `global_step` must be one of them. `run` must call `wait` of the fence
-// before it changes a variable that is not early, and in any case before it returns; `wait` blocks until the copy is complete. Not called
-// if there is a `pull`, or while `is_shared()` returns true. Without it: the next run begins when the snapshot is complete.
+// Called if a snapshot for a checkpoint is due after a run. The snapshot is then copied while the next run computes. Also called after a
+// failed run and at the end of the session, to wait for this copy. Variables marked with `variable_ref::early()` are copied before the next
+// run begins; `global_step` must be one of them. `run` must call `wait` of the fence before it changes a variable that is not early, and in
+// any case before it returns; `wait` blocks until the copy is complete. Not called if there is a `pull`, or while `is_shared()` returns
+// true. Without it: the next run begins when the snapshot is complete.
 STEPWELL_OPTIONAL_MEMBER(fence, "update_fence& fence()", { raw.fence() } -> std::same_as<update_fence&>;);
 
 // Called for hooks and for the functions of a scaffold that need the trained object, such as a model. Returns a reference to this object.

@@ -3,15 +3,8 @@
 // Tests of models with an asynchronous step: they behave like blocking ones, and the event loop stays free meanwhile.
 #include "support/awaited_rig.hpp"
 #include "support/catch.hpp"
-#include "support/full_raw_session.hpp"
 #include "support/log_capture.hpp"
 #include "support/shared_model.hpp"
-#include "support/thread_group.hpp"
-
-#include <stepwell/hooks/global_step_waiter_hook.hpp>
-#include <stepwell/protocol/any_hook.hpp>
-#include <stepwell/session/any_async_session.hpp>
-#include <stepwell/session/any_session.hpp>
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -19,7 +12,6 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -71,136 +63,7 @@ struct fetching_hook {
   }
 };
 
-// ---- sessions of every kind over a raw session with all optional members
-
-/// A `full_raw_session` whose step is awaited.
-struct awaited_full_session : full_raw_session {
-  using full_raw_session::full_raw_session;
-  template<class... Args>
-  static constexpr bool awaits = true;
-
-  asio::awaitable<int> step(std::tuple<>& /*fed*/) {
-    calls->emplace_back("run");
-    co_await a_turn();
-    co_return 0;
-  }
-};
-
-/// Creates a raw session of a chief or of a worker.
-template<class Raw>
-struct full_creator {
-  story_type* calls;
-  bool is_chief = true;
-
-  Raw create_session(sw::session_creation& creation) const {
-    Raw raw(*calls);
-    const sw::session_manager<Raw> manager;
-    if (is_chief) {
-      manager.prepare_session(raw, creation);
-    } else {
-      manager.wait_for_session(raw, creation);
-    }
-    return raw;
-  }
-};
-
-struct heating_hook {
-  auto before_run(auto& /*context*/) const { return sw::run_args{.feed = sw::feed("heat", 20.0)}; }
-};
-/// Fetches a value, and fails once, in the second run.
-struct reading_hook {
-  story_type* calls;
-  bool fails;
-
-  auto before_run(auto& /*context*/) const { return sw::fetch(7); }
-  void after_run(auto& context, const auto& values) {
-    calls->push_back("value " + std::to_string(values.value()));
-    if (context.global_step() == 2 && std::exchange(fails, false)) { throw sw::aborted_error("once"); }
-  }
-};
-
-/// The calls of the raw session in each part of the life of a session over three batches.
-struct full_life {
-  story_type created = {}, stepped = {}, closed = {};
-  bool operator==(const full_life&) const = default;
-};
-
-/// Returns a session of the kind `Session` over `Raw`, with hooks that use all that the raw session has.
-template<template<class, class...> class Session, class Raw>
-auto full_session(story_type& calls, bool is_chief, bool fails, const std::shared_ptr<sw::group>& group = nullptr) {
-  sw::training_options options{.retry = {.initial_backoff = 0}, .group = group};
-  using read = sw::any_hook<Raw>;
-  return Session<Raw, heating_hook, read, sw::global_step_waiter_hook>(options, full_creator<Raw>{&calls, is_chief}, heating_hook{},
-                                                                       read(reading_hook{&calls, fails}),
-                                                                       sw::global_step_waiter_hook({.wait_until_step = 100}));
-}
-full_life life_of(auto session, story_type& calls) {
-  full_life life{.created = std::exchange(calls, {})};
-  ending_source source{3};
-  for ([[maybe_unused]] const auto& step : session.steps(source)) {}
-  life.stepped = std::exchange(calls, {});
-  session.close();
-  life.closed = std::exchange(calls, {});
-  return life;
-}
-asio::awaitable<void> await_life(auto& session, story_type& calls, full_life& life) {
-  ending_source source{3};
-  co_await session.async_start();
-  life.created = std::exchange(calls, {});
-  for (;;) {
-    const auto step = co_await session.async_next(source);
-    if (!step) { break; }
-  }
-  life.stepped = std::exchange(calls, {});
-  co_await session.async_close();
-  life.closed = std::exchange(calls, {});
-}
-full_life awaited_life_of(auto session, story_type& calls) {
-  full_life life;
-  asio::io_context io;
-  std::exception_ptr failure;
-  asio::co_spawn(io, await_life(session, calls, life), [&](std::exception_ptr ended) { failure = std::move(ended); });
-  io.run();
-  if (failure) { std::rethrow_exception(failure); }
-  return life;
-}
-
 }  // namespace
-
-TEST_CASE("sessions of every kind call the optional members of a raw session in the same order, and hold what they return",
-          "[session][async][awaited][raw_session]") {
-  const bool is_chief = GENERATE(true, false);
-  const bool in_group = is_chief && GENERATE(false, true);
-  const log_capture log;
-  story_type calls;
-  thread_job alone(1);
-  const auto joined = [&] { return in_group ? alone.join(0) : nullptr; };
-  const bool fails = !in_group;  // a group is formed again after a failure, which is no matter of the raw session
-  using blocking = full_raw_session;
-  using awaited = awaited_full_session;
-  const auto life = life_of(full_session<sw::monitored_session, blocking>(calls, is_chief, fails, joined()), calls);
-
-  // what the table promises
-  const story_type step{"enter", "fetch 7", "feed", "run", "value 0", "end of feed", "end of enter"};
-  CHECK(std::ranges::search(life.stepped, step).begin() != life.stepped.end());
-  CHECK(std::ranges::count(life.stepped, "run") == (!fails ? 3 : is_chief ? 5 : 4));  // only a chief goes back to the initial state
-  CHECK(std::ranges::count(life.stepped, "read_global_step") > 0);
-  CHECK(life.closed.back() == "close");
-  if (is_chief && !in_group) {
-    CHECK(life.created == story_type{"prepare_as_chief", "pull", "end of pull", "end of prepare_as_chief"});
-    CHECK(std::ranges::count(life.stepped, "close") == 1);
-    CHECK(std::ranges::count(life.stepped, "push") == 1);
-  }
-  if (!is_chief) { CHECK(life.created == story_type{"wait_for_chief", "exclusive", "join", "end of exclusive"}); }
-
-  // the same in each kind of session
-  using any = sw::any_session<int, ending_source>;
-  using any_awaited = sw::any_async_session<int, ending_source>;
-  CHECK(life_of(any(full_session<sw::monitored_session, blocking>(calls, is_chief, fails, joined())), calls) == life);
-  CHECK(awaited_life_of(full_session<sw::async_monitored_session, blocking>(calls, is_chief, fails, joined()), calls) == life);
-  CHECK(awaited_life_of(full_session<sw::async_monitored_session, awaited>(calls, is_chief, fails, joined()), calls) == life);
-  CHECK(awaited_life_of(any_awaited(full_session<sw::async_monitored_session, awaited>(calls, is_chief, fails, joined())), calls) == life);
-}
 
 TEST_CASE("an awaited model and its hooks have the same calls as blocking ones", "[session][async][awaited]") {
   const auto failures = GENERATE(std::multiset<std::int64_t>{}, std::multiset<std::int64_t>{3}, std::multiset<std::int64_t>{1, 4, 4});
