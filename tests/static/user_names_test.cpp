@@ -87,7 +87,7 @@ GREEDY(to_utf8); GREEDY(trace_of_this_thread); GREEDY(transform); GREEDY(try_nex
 GREEDY(type_of_call); GREEDY(type_of_op); GREEDY(untagged); GREEDY(utf8_sequence_size); GREEDY(value_or_throw);
 GREEDY(value_text); GREEDY(variables); GREEDY(view_of); GREEDY(visit_table);
 GREEDY(wait_for_new_checkpoint); GREEDY(wait_for_release); GREEDY(wait_until_ready); GREEDY(warn_final_ops_read_input);
-GREEDY(warn_of_unseekable); GREEDY(watch_writer); GREEDY(with); GREEDY(with_batch); GREEDY(with_feeds); GREEDY(with_memory); GREEDY(with_tag);
+GREEDY(warn_of_unseekable); GREEDY(watch_writer); GREEDY(with); GREEDY(with_batch); GREEDY(with_feeds); GREEDY(with_memory);
 GREEDY(write_csv_metric); GREEDY(write_file_atomically); GREEDY(write_histogram); GREEDY(write_images);
 GREEDY(write_json_metric);
 #undef GREEDY

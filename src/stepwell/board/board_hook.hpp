@@ -5,7 +5,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
-#include "stepwell/hooks/progress_hook.hpp"
+#include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/run_args.hpp"
@@ -100,22 +100,24 @@ private:
 ///       values and records a few spans.
 template<class... Watched>
 class board_hook {
+  using pack_type = fetch_pack<detail::fetch_of<Watched>...>;
+
 public:
   static constexpr auto phase = hook_phase::observe;
 
   explicit board_hook(board_options options = {}, Watched... watched)
-      : board_(std::move(options)), names_{detail::progress_name(watched)...}, watched_(stepwell::fetch(std::move(watched)...)) {}
+      : board_(std::move(options)), names_{detail::name_of(watched, "loss")...}, watched_(stepwell::fetch(detail::untagged(watched)...)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
     publisher_.start(session.watched(), names_);
     board_.start(session, session.global_step());
   }
 
-  std::optional<run_args<fetch_pack<Watched...>, feed_pack<>, run_options>> before_run(auto& context) {
+  std::optional<run_args<pack_type, feed_pack<>, run_options>> before_run(auto& context) {
     is_due_ = board_.is_due(context.global_step() + 1);
     if (!is_due_) [[likely]] { return std::nullopt; }
     const auto level = board_.begin_run(context, context.global_step() + 1) ? trace_level::full : trace_level::none;
-    return run_args{.fetch = fetch_pack<Watched...>(watched_), .options = run_options{.trace_level = level}};
+    return run_args{.fetch = pack_type(watched_), .options = run_options{.trace_level = level}};
   }
 
   void after_run(auto& context, const auto& values) {
@@ -137,7 +139,7 @@ private:
 
   board::session_board board_;
   std::vector<std::string> names_;
-  fetch_pack<Watched...> watched_;
+  pack_type watched_;
   value_publisher publisher_;
   bool is_due_ = false;
 };

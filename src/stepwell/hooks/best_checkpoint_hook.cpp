@@ -413,8 +413,7 @@ best_checkpoints::best_checkpoints(std::string what, best_checkpoint_options opt
 
 std::optional<scored_checkpoint> best_checkpoints::best() const { return work_->best(); }
 
-void best_checkpoints::start(const session_requests& session, std::int64_t step) {
-  looked_at_ = step / options_.every_n_steps;
+void best_checkpoints::start(const session_requests& session) {
   work_->open(session);
   work_->attach(session);
   work_->check_recorded(session);
@@ -425,9 +424,8 @@ void best_checkpoints::begin() noexcept { work_->begin(); }
 variable_list best_checkpoints::variables() { return work_->variables(); }
 const std::string& best_checkpoints::state_name() const noexcept { return options_.name; }
 
-void best_checkpoints::take(const session_requests& session, double value, std::int64_t step) {
-  looked_at_ = step / options_.every_n_steps;
-  if (work_->add(value, step)) { session.request_save(*work_); }
+void best_checkpoints::take(const session_requests& session, const number_of_step& value) {
+  if (work_->add(value.number, value.step)) { session.request_save(*work_); }
 }
 
 std::function<void(double, const snapshot&)> best_checkpoints::taker_of_snapshots() const {

@@ -5,10 +5,7 @@
 
 #include "stepwell/checkpoint/best_checkpoint.hpp"
 #include "stepwell/checkpoint/saver.hpp"
-#include "stepwell/hooks/detail/evaluation_watch.hpp"
-#include "stepwell/hooks/detail/optional_value.hpp"
-#include "stepwell/protocol/detail/evaluated_value.hpp"
-#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/run_context.hpp"
 
@@ -68,12 +65,11 @@ protected:
   best_checkpoints(std::string what, best_checkpoint_options options);
 
   /// Opens the directory at the first call. Registers `work_` with the session.
-  void start(const session_requests& session, std::int64_t step);
-  [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
+  void start(const session_requests& session);
   /// Records that a run was checked for a value. For a metric of an evaluation, every run is recorded.
   void note_run() noexcept { has_run_ = true; }
-  /// Compares `value`, the value of the state after `step`, with the best value so far. If it is better, requests a save of this state.
-  void take(const session_requests& session, double value, std::int64_t step);
+  /// Compares the value of the current state with the best value so far. If it is better, requests a save of this state.
+  void take(const session_requests& session, const number_of_step& value);
   /// Returns a function that compares the value of an earlier state with the best value so far. If it is better, the function saves the
   /// snapshot of that state.
   [[nodiscard]] std::function<void(double, const snapshot&)> taker_of_snapshots() const;
@@ -86,7 +82,6 @@ protected:
 private:
   best_checkpoint_options options_;
   std::shared_ptr<best_work> work_;
-  std::int64_t looked_at_ = 0;
   bool has_run_ = false;
 };
 
@@ -94,9 +89,10 @@ private:
 
 /// Saves a checkpoint when the watched number is better than the numbers of all best checkpoints saved before, including those of earlier
 /// runs in the same directory: `best_checkpoint_hook{{.mode = metric_mode::minimize, .keep = 2}, &result::validation_loss}`. The hook
-/// watches a number of the result or the model, or a metric of an evaluation (`evaluate_every`). A `std::optional` number counts only in
-/// the runs in which it has a value. NaN is never better. `best_checkpoint(directory)` finds the best checkpoint, and returns its prefix,
-/// value and step. Every function that restores or evaluates a checkpoint accepts this prefix.
+/// watches a number of the result or the model, or a metric of an evaluation (`evaluate_every`). Of a metric, the hook saves the state that
+/// was evaluated, even if later steps have changed the model since then. A `std::optional` number counts only in the runs in which it has a
+/// value. NaN is never better. `best_checkpoint(directory)` finds the best checkpoint, and returns its prefix, value and step. Every
+/// function that restores or evaluates a checkpoint accepts this prefix.
 ///
 /// By default, the checkpoints are in the directory `best` below the directory of the session. `keep` decides how many are kept. The
 /// watched number is part of the checkpoint. A periodic checkpoint of the session is committed only after all earlier best checkpoints are
@@ -113,74 +109,52 @@ private:
 /// If a state should be saved while the previous best checkpoint is still being written, the session blocks until that checkpoint is
 /// written. If workers step the same model, they may do some steps between the run that has the value and the save. The checkpoint then
 /// contains the later state and its global step.
-/// @errors When the session begins: `failed_precondition_error` if neither the options nor the session give a directory. At the close,
+/// @errors When the session begins: `failed_precondition_error` if neither the options nor the session give a directory, or if the session
+///         does not have the `evaluate_every` hook that measures the metric. At the close,
 ///         unless the session was interrupted: `failed_precondition_error` if at least one run was checked, all values were NaN or empty,
 ///         and there is no best checkpoint of an earlier session. For a metric of an evaluation, every run counts as checked, so the close
 ///         also fails if no evaluation was made. `data_loss_error` if the best state is lost. At every close, if the best state could not
 ///         be saved: the failure of its last save, or `unavailable_error` if that failure was logged or thrown before.
 /// @cost Memory and time of one copy of the variables while a best checkpoint is saved. Memory of a second copy while the state of a failed
 ///   save is kept. One thread, which writes the best checkpoints.
-template<class Projection>
+template<class Watched>
 class best_checkpoint_hook : public detail::best_checkpoints {
 public:
   using requests_only = best_checkpoint_hook;
 
   /// @errors `invalid_argument_error` that names an invalid option.
-  best_checkpoint_hook(best_checkpoint_options options, Projection watched)
-      : best_checkpoint_hook(std::move(options), tagged<Projection>{"the watched value", std::move(watched)}) {}
-  best_checkpoint_hook(best_checkpoint_options options, tagged<Projection> watched)
-      : best_checkpoints(std::move(watched.name), std::move(options)), watched_{{std::move(watched.projection)}} {}
+  best_checkpoint_hook(const best_checkpoint_options& options, Watched watched)
+      : best_checkpoints(detail::name_of(watched, "the watched value"), options),
+        watched_(detail::untagged(watched), options.every_n_steps) {}
   /// Uses the default options.
-  explicit best_checkpoint_hook(Projection watched) : best_checkpoint_hook(best_checkpoint_options{}, std::move(watched)) {}
-  explicit best_checkpoint_hook(tagged<Projection> watched) : best_checkpoint_hook(best_checkpoint_options{}, std::move(watched)) {}
-
-  void after_create_session(auto& session, auto& /*threads*/) { start(session, session.global_step()); }
-
-  auto before_run(auto& context) {
-    is_due_ = is_due(context.global_step() + 1);
-    return is_due_ ? std::optional(watched_) : std::nullopt;
-  }
-  void after_run(auto& context, const auto& values) {
-    if (!is_due_) { return; }
-    note_run();
-    if (const auto value = detail::as_number(values.value())) { take(context, *value, context.global_step()); }
-  }
-  void end(auto& session) { finish(session); }
-
-private:
-  fetch_pack<Projection> watched_;
-  bool is_due_ = false;
-};
-
-/// Watches a metric of an evaluation. Saves the state that was evaluated, even if later steps have changed the model since then.
-/// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have the `evaluate_every` hook that
-///         measures the metric.
-template<>
-class best_checkpoint_hook<evaluated_value> : public detail::best_checkpoints {
-public:
-  best_checkpoint_hook(best_checkpoint_options options, evaluated_value watched)
-      : best_checkpoints(watched.name(), std::move(options)), watched_(std::move(watched)) {}
-  explicit best_checkpoint_hook(evaluated_value watched) : best_checkpoint_hook(best_checkpoint_options{}, std::move(watched)) {}
+  explicit best_checkpoint_hook(Watched watched) : best_checkpoint_hook(best_checkpoint_options{}, std::move(watched)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
-    watched_.start("best_checkpoint_hook");
-    start(session, session.global_step());
-    watched_.metric().on_evaluated_snapshot(identity(), taker_of_snapshots());
-    take_new(session);
+    const auto known = watched_.start(session, "best_checkpoint_hook");
+    start(session);
+    if constexpr (is_metric) { watched_.metric().on_evaluated_snapshot(identity(), taker_of_snapshots()); }
+    take_if_current(session, known);
   }
-  void after_run(auto& context, const auto&) {
+  auto before_run(auto& context) { return watched_.request(context); }
+  void after_run(auto& context, const auto& values) {
+    if (!watched_.is_due()) { return; }
     note_run();
-    take_new(context);
+    take_if_current(context, watched_.take(context, values));
   }
   void end(auto& session) { finish(session); }
 
 private:
-  void take_new(auto& session) {
-    if (!watched_.take_new() || watched_.metric().is_of_snapshot()) { return; }
-    take(session, *watched_.metric().value(), session.global_step());
+  static constexpr bool is_metric = std::is_same_v<detail::fetch_of<Watched>, evaluated_value>;
+
+  /// Takes a value, unless `taker_of_snapshots` has got it with the snapshot of its state.
+  void take_if_current(const session_requests& session, const std::optional<detail::number_of_step>& value) {
+    if constexpr (is_metric) {
+      if (watched_.metric().is_of_snapshot()) { return; }
+    }
+    if (value) { take(session, *value); }
   }
 
-  detail::evaluation_watch watched_;
+  detail::watched_number<detail::fetch_of<Watched>> watched_;
 };
 
 }  // namespace stepwell

@@ -87,8 +87,7 @@ bool early_stopping::is_improvement(double value) const noexcept {
   return options_.mode == early_stopping_mode::minimize ? value < best_ - options_.min_delta : value > best_ + options_.min_delta;
 }
 
-void early_stopping::start(const session_requests& session, std::int64_t step) {
-  looked_at_ = step / options_.every_n_steps;
+void early_stopping::start(const session_requests& session) {
   if (options_.patience) {
     session.note_stop_condition({.name = options_.name,
                                  .text = fmt::format("ends when {} values of {} in a row are not better", *options_.patience, what_),
@@ -125,9 +124,9 @@ void early_stopping::check_best_directory(const session_requests& session) {
       directory);
 }
 
-void early_stopping::take(const session_requests& session, double value, std::int64_t step) {
+void early_stopping::take(const session_requests& session, const number_of_step& taken) {
+  const auto [value, step] = taken;
   check_best_directory(session);
-  looked_at_ = step / options_.every_n_steps;
   if (options_.generalization_loss && value < 0) {
     throw invalid_argument_error(
         fmt::format("early_stopping_hook: {} is {} at step {}; generalization_loss compares by "

@@ -7,10 +7,7 @@
 #include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/variable.hpp"
 #include "stepwell/checkpoint/best_checkpoint.hpp"
-#include "stepwell/hooks/detail/evaluation_watch.hpp"
-#include "stepwell/hooks/detail/optional_value.hpp"
-#include "stepwell/protocol/detail/evaluated_value.hpp"
-#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/raw_session.hpp"
 #include "stepwell/protocol/run_context.hpp"
@@ -76,14 +73,12 @@ public:
 protected:
   early_stopping(std::string what, early_stopping_options options);
 
-  /// Records that the session continues after `step`. Requests a stop if the restored state of the hook already demands it.
-  void start(const session_requests& session, std::int64_t step);
-  /// Returns true if the value of a run that ends at `step` should be checked.
-  [[nodiscard]] bool is_due(std::int64_t step) const noexcept { return step / options_.every_n_steps > looked_at_; }
-  /// Adds the value of the state after `step`. Requests a stop if a criterion is met.
+  /// Requests a stop if the restored state of the hook already demands it.
+  void start(const session_requests& session);
+  /// Adds a value. Requests a stop if a criterion is met.
   /// @errors `invalid_argument_error` if generalization loss is used and the value is negative. `failed_precondition_error` if
   /// `restore_best` is set and the directory of best checkpoints does not exist.
-  void take(const session_requests& session, double value, std::int64_t step);
+  void take(const session_requests& session, const number_of_step& value);
 
   using variables_user = function_ref<void(const variable_list&)>;
   [[nodiscard]] bool restores_best() const noexcept { return options_.restore_best; }
@@ -113,8 +108,7 @@ private:
 
   std::string what_;
   early_stopping_options options_;
-  std::string loss_name_;  // name of the stop condition for the generalization loss
-  std::int64_t looked_at_ = 0;
+  std::string loss_name_;    // name of the stop condition for the generalization loss
   bool is_checked_ = false;  // true after the first search for the directory of best checkpoints, whether it was found or not
 
   // The saved state.
@@ -133,63 +127,35 @@ private:
 ///
 /// If the watched value is a `std::optional` number, runs in which it is empty are ignored. NaN does not count as an improvement. The
 /// state of the hook is saved in checkpoints. If this hook has stopped a run, and the run is resumed with the same options, the session
-/// does no step.
+/// does no step. The hook can also watch a metric that an `evaluate_every` hook measures:
+/// `early_stopping_hook{{.patience = 5}, tested.value("loss")}`.
 /// @errors `invalid_argument_error`, thrown by the run, if generalization loss is used and the number is negative.
-template<class Projection>
+///         `failed_precondition_error`, thrown by the creation of the session, if the session does not have the `evaluate_every` hook that
+///         measures the metric.
+template<class Watched>
 class early_stopping_hook : public detail::early_stopping {
 public:
   static constexpr auto phase = hook_phase::guard;
   using requests_only = early_stopping_hook;
 
   /// @errors `invalid_argument_error` for invalid options.
-  early_stopping_hook(early_stopping_options options, Projection watched)
-      : early_stopping_hook(std::move(options), tagged<Projection>{"the watched value", std::move(watched)}) {}
-  early_stopping_hook(early_stopping_options options, tagged<Projection> watched)
-      : early_stopping(std::move(watched.name), std::move(options)), watched_{{std::move(watched.projection)}} {}
-
-  void after_create_session(auto& session, auto& /*threads*/) { start(session, session.global_step()); }
-
-  auto before_run(auto& context) {
-    is_due_ = is_due(context.global_step() + 1);
-    return is_due_ ? std::optional(watched_) : std::nullopt;
+  early_stopping_hook(const early_stopping_options& options, Watched watched)
+      : early_stopping(detail::name_of(watched, "the watched value"), options), watched_(detail::untagged(watched), options.every_n_steps) {
   }
-
-  void after_run(auto& context, const auto& values) {
-    if (!is_due_) { return; }
-    if (const auto value = detail::as_number(values.value())) { take(context, *value, context.global_step()); }
-  }
-  void end(auto& session) { restore_at_end(session); }
-
-private:
-  fetch_pack<Projection> watched_;
-  bool is_due_ = false;
-};
-
-/// Watches a metric that an `evaluate_every` hook measures: `early_stopping_hook{{.patience = 5}, tested.value("loss")}`.
-/// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have that `evaluate_every` hook.
-template<>
-class early_stopping_hook<evaluated_value> : public detail::early_stopping {
-public:
-  static constexpr auto phase = hook_phase::guard;
-
-  /// @errors `invalid_argument_error` for invalid options.
-  early_stopping_hook(early_stopping_options options, evaluated_value watched)
-      : early_stopping(watched.name(), std::move(options)), watched_(std::move(watched)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
-    watched_.start("early_stopping_hook");
-    start(session, session.global_step());
-    take_new(session);
+    const auto known = watched_.start(session, "early_stopping_hook");
+    start(session);
+    if (known) { take(session, *known); }
   }
-  void after_run(auto& context, const auto&) { take_new(context); }
+  auto before_run(auto& context) { return watched_.request(context); }
+  void after_run(auto& context, const auto& values) {
+    if (const auto value = watched_.take(context, values)) { take(context, *value); }
+  }
   void end(auto& session) { restore_at_end(session); }
 
 private:
-  void take_new(const session_requests& session) {
-    if (watched_.take_new()) { take(session, *watched_.metric().value(), watched_.metric().step()); }
-  }
-
-  detail::evaluation_watch watched_;
+  detail::watched_number<detail::fetch_of<Watched>> watched_;
 };
 
 }  // namespace stepwell

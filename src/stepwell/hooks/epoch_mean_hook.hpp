@@ -6,7 +6,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_history.hpp"
-#include "stepwell/hooks/progress_hook.hpp"
+#include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/metrics/metrics.hpp"
 #include "stepwell/protocol/detail/boundary_work.hpp"
 #include "stepwell/protocol/fetch.hpp"
@@ -56,7 +56,7 @@ private:
 
 /// Computes the mean of each value over each epoch: `epoch_mean_hook{tag("loss", &result::loss)}`. The means of all complete epochs are in
 /// the result of `run_all`, also those of epochs before a restart: they are part of the checkpoints. A `progress_hook` displays them under
-/// names such as "mean loss". A value without a name is called "loss". An empty `std::optional` does not count. A resumed run continues the
+/// names such as "mean loss". A metric of an evaluation has its own name. Any other value without a name is called "loss". An empty `std::optional` does not count. A resumed run continues the
 /// means in the middle of an epoch.
 /// Copies of a hook share their means. Do not use them in two sessions.
 /// A session has one such hook, with all values: two of them would save their state under the same name.
@@ -69,8 +69,8 @@ public:
 
   /// @errors `invalid_argument_error` if two values have the same name, or a name is empty.
   explicit epoch_mean_hook(Watched... watched)
-      : means_(std::make_shared<detail::epoch_means>(std::vector<std::string>{detail::progress_name(watched)...})),
-        watched_(stepwell::fetch(std::move(watched)...)) {}
+      : means_(std::make_shared<detail::epoch_means>(std::vector<std::string>{detail::name_of(watched, "loss")...})),
+        watched_(stepwell::fetch(detail::untagged(watched)...)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
     session.add_work(means_);
@@ -101,7 +101,7 @@ private:
   }
 
   std::shared_ptr<detail::epoch_means> means_;
-  fetch_pack<Watched...> watched_;
+  fetch_pack<detail::fetch_of<Watched>...> watched_;
 };
 
 }  // namespace stepwell

@@ -10,6 +10,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
+#include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/run_context.hpp"
 #include "stepwell/protocol/watched_values.hpp"
@@ -146,39 +147,27 @@ private:
   logging_tensor_options options_;
 };
 
-template<class Projection>
-tagged<Projection> with_tag(tagged<Projection> tagged_value, std::size_t /*position*/) {
-  return tagged_value;
-}
-template<class Projection>
-tagged<Projection> with_tag(Projection projection, std::size_t position) {
-  return {"value_" + std::to_string(position), std::move(projection)};
-}
-template<class Given>
-using projection_of = decltype(detail::with_tag(std::declval<Given>(), 0).projection);
-
 }  // namespace detail
 
 /// Logs "loss = 0.25, accuracy = 0.9 (1.234 sec)" at level info: after the first run, and then once in each period. The time in parentheses
-/// is the time since the previous line; the first line has none. A fetch without a tag is named by its position in the arguments, such as
-/// "value_0". An empty `std::optional` is not logged. If all values of a due line are empty, the line is logged after the next run that has
-/// a value. With `at_end`, the line at the end has the last value of each fetch that had a value.
+/// is the time since the previous line; the first line has none. A metric of an evaluation has its own name. Any other fetch without a tag
+/// is named by its position in the arguments, such as "value_0". An empty `std::optional` is not logged. If all values of a due line are
+/// empty, the line is logged after the next run that has a value. With `at_end`, the line at the end has the last value of each fetch that
+/// had a value.
 /// @cost Without `at_end`, values are fetched only in the runs in which a line is due. With `at_end`, every run fetches the values and
 ///       stores the part of each value that a log line shows.
-template<class... Projections>
+template<class... Watched>
 class logging_tensor_hook {
-  static_assert(sizeof...(Projections) > 0, "stepwell: logging_tensor_hook has nothing to log; give it a fetch");
+  static_assert(sizeof...(Watched) > 0, "stepwell: logging_tensor_hook has nothing to log; give it a fetch");
 
 public:
   using requests_only = logging_tensor_hook;
 
   /// @errors `invalid_argument_error` for invalid options, and if two tags of a `tag_map` are equal.
-  template<class... Given>
-    requires(std::is_same_v<detail::projection_of<Given>, Projections> && ...)
-  explicit logging_tensor_hook(logging_tensor_options options, Given... fetches)
-      : logging_tensor_hook(std::move(options), std::index_sequence_for<Given...>{}, std::move(fetches)...) {}
-  explicit logging_tensor_hook(logging_tensor_options options, tag_map<Projections...> wanted)
-      : logging_tensor_hook(std::move(options), true, std::move(wanted.entries)) {}
+  explicit logging_tensor_hook(const logging_tensor_options& options, Watched... watched)
+      : logging_tensor_hook(options, false, std::tuple(std::move(watched)...)) {}
+  explicit logging_tensor_hook(const logging_tensor_options& options, tag_map<detail::fetch_of<Watched>...> wanted)
+      : logging_tensor_hook(options, true, std::move(wanted.entries)) {}
 
   /// Resets the hook: the next run counts as the first run.
   void begin() {
@@ -199,7 +188,7 @@ public:
 
   void after_run(auto& context, const auto& values) {
     if (values.has_value()) {
-      keep(values, std::index_sequence_for<Projections...>{});
+      keep(values, std::index_sequence_for<Watched...>{});
       if (is_due_ && std::ranges::any_of(*kept_, &detail::kept_value::is_new)) { write_line(context, &detail::kept_value::is_new); }
     }
     ++runs_;
@@ -211,14 +200,14 @@ public:
   }
 
 private:
-  template<std::size_t... I, class... Given>
-  logging_tensor_hook(logging_tensor_options options, std::index_sequence<I...>, Given... fetches)
-      : logging_tensor_hook(std::move(options), false, {detail::with_tag(std::move(fetches), I)...}) {}
-  logging_tensor_hook(logging_tensor_options options, bool is_map, std::tuple<tagged<Projections>...> wanted)
-      : period_(detail::logging_cadence(options)),
-        lines_(std::apply([](auto&... tagged_value) { return std::vector{std::move(tagged_value.name)...}; }, wanted), is_map,
-               std::move(options)),
-        wanted_(std::apply([](auto&... tagged_value) { return std::tuple(std::move(tagged_value.projection)...); }, wanted)) {}
+  logging_tensor_hook(const logging_tensor_options& options, bool is_map, const std::tuple<Watched...>& watched)
+      : period_(detail::logging_cadence(options)), lines_(tags_of(watched, std::index_sequence_for<Watched...>{}), is_map, options),
+        wanted_(std::apply([](const auto&... one) { return stepwell::fetch(detail::untagged(one)...); }, watched)) {}
+
+  template<std::size_t... I>
+  static std::vector<std::string> tags_of(const std::tuple<Watched...>& watched, std::index_sequence<I...>) {
+    return {detail::name_of(std::get<I>(watched), "value_" + std::to_string(I))...};
+  }
 
   template<std::size_t... I>
   void keep(const auto& values, std::index_sequence<I...>) {
@@ -234,16 +223,14 @@ private:
   std::optional<cadence> period_;
   detail::logging_lines lines_;
   value_publisher publisher_;
-  fetch_pack<Projections...> wanted_;
+  fetch_pack<detail::fetch_of<Watched>...> wanted_;
   second_or_step_timer timer_;
   std::int64_t runs_ = 0;
   bool is_due_ = false;
-  std::optional<std::array<detail::kept_value, sizeof...(Projections)>> kept_;  // values of the last run in which this hook fetched values
+  std::optional<std::array<detail::kept_value, sizeof...(Watched)>> kept_;  // values of the last run in which this hook fetched values
 };
 
-template<class... Given>
-logging_tensor_hook(logging_tensor_options, Given...) -> logging_tensor_hook<detail::projection_of<Given>...>;
 template<class... Projections>
-logging_tensor_hook(logging_tensor_options, tag_map<Projections...>) -> logging_tensor_hook<Projections...>;
+logging_tensor_hook(logging_tensor_options, tag_map<Projections...>) -> logging_tensor_hook<tagged<Projections>...>;
 
 }  // namespace stepwell

@@ -13,6 +13,7 @@
 #include "stepwell/base/variable.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
+#include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/kernel/statistics.hpp"
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/hook.hpp"
@@ -107,10 +108,38 @@ template<class Value>
 using passed_apart =
     std::conditional_t<std::is_arithmetic_v<std::remove_cvref_t<Value>>, std::remove_cvref_t<Value>, const std::remove_cvref_t<Value>&>;
 
-/// Returns the beginning of all messages about a bad value. `name` may be empty.
-inline std::string nan_text(const std::string& name, const std::string& value, std::int64_t step) {
-  return "NaN loss during training. " + (name.empty() ? "The watched value" : name) + " is " + value + " at step " + std::to_string(step);
-}
+/// The part that the NaN guards share: they fetch, publish and check a value.
+template<class Watched>
+class nan_guard {
+public:
+  static constexpr auto phase = hook_phase::guard;
+
+  void after_create_session(auto& session, auto& /*threads*/) { publisher_.start(session.watched(), {name_.empty() ? "loss" : name_}); }
+
+  auto before_run(auto& /*context*/) const { return watched_; }
+
+protected:
+  nan_guard(const Watched& watched, bool nan_only)
+      : watched_(stepwell::fetch(detail::untagged(watched))), nan_only_(nan_only), name_(detail::name_of(watched, "")) {}
+
+  /// Publishes a value that is present. Returns true if it is bad.
+  template<class Value>
+  [[nodiscard, gnu::always_inline]] bool sees_bad(auto& context, const Value& value) {
+    detail::publish_number(publisher_, value, context.global_step());
+    return detail::is_bad(value, nan_only_);
+  }
+  /// Returns the beginning of all messages about a bad value.
+  [[nodiscard]] std::string text_of(const std::string& value, std::int64_t step) const {
+    return "NaN loss during training. " + (name_.empty() ? "The watched value" : name_) + " is " + value + " at step " +
+           std::to_string(step);
+  }
+
+private:
+  fetch_pack<fetch_of<Watched>> watched_;
+  bool nan_only_;
+  std::string name_;
+  value_publisher publisher_;
+};
 
 }  // namespace detail
 
@@ -119,31 +148,20 @@ inline std::string nan_text(const std::string& name, const std::string& value, s
 /// elements itself, if the adapter of its type has `any_bad_on_device`. After a bad value, the state of the session counts as bad. It is
 /// saved neither after this step nor at the close.
 /// @errors `nan_loss_error`, thrown by the run, if `fail_on_nan_loss` is true.
-template<class Projection>
-class nan_tensor_hook {
+template<class Watched>
+class nan_tensor_hook : public detail::nan_guard<Watched> {
 public:
-  static constexpr auto phase = hook_phase::guard;
   using requests_only = nan_tensor_hook;
 
-  nan_tensor_hook(nan_tensor_options options, Projection watched) : watched_(stepwell::fetch(std::move(watched))), options_(options) {}
-  /// Takes a fetch with a display name. The messages of the hook contain the name. The name is stored apart from the fetch, because the
-  /// fetch is copied in every run.
-  nan_tensor_hook(nan_tensor_options options, tagged<Projection> watched) : nan_tensor_hook(options, std::move(watched.projection)) {
-    name_ = std::move(watched.name);
-  }
+  nan_tensor_hook(nan_tensor_options options, Watched watched)
+      : detail::nan_guard<Watched>(watched, options.nan_only), fails_(options.fail_on_nan_loss) {}
   /// Uses the default options.
-  explicit nan_tensor_hook(Projection watched) : nan_tensor_hook(nan_tensor_options{}, std::move(watched)) {}
-  explicit nan_tensor_hook(tagged<Projection> watched) : nan_tensor_hook(nan_tensor_options{}, std::move(watched)) {}
-
-  void after_create_session(auto& session, auto& /*threads*/) { publisher_.start(session.watched(), {name_.empty() ? "loss" : name_}); }
-
-  auto before_run(auto& /*context*/) const { return watched_; }
+  explicit nan_tensor_hook(Watched watched) : nan_tensor_hook(nan_tensor_options{}, std::move(watched)) {}
 
   [[gnu::always_inline]] void after_run(auto& context, const auto& values) {
     const auto& value = values.value();
     if (!detail::is_present(value)) { return; }
-    detail::publish_number(publisher_, detail::present(value), context.global_step());
-    if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] {
+    if (this->sees_bad(context, detail::present(value))) [[unlikely]] {
       // NOLINTNEXTLINE(cppcoreguidelines-slicing): only the requests are passed on
       give_up<detail::passed_apart<decltype(detail::present(value))>>(context, context.global_step(), detail::present(value));
     }
@@ -153,10 +171,9 @@ private:
   /// Takes copies of the context and of a number: references would keep the context and the outcome of every run in memory.
   template<class Value>
   [[gnu::noinline, gnu::cold]] void give_up(session_requests context, std::int64_t step, Value value) {
-    const auto message =
-        detail::nan_text(name_, stepwell::value_text(value), step) + "; lower the learning rate, or check the batch of this step";
+    const auto message = this->text_of(stepwell::value_text(value), step) + "; lower the learning rate, or check the batch of this step";
     context.reject_state(message);
-    if (options_.fail_on_nan_loss) {
+    if (fails_) {
       context.log(log_level::error, message);
       throw nan_loss_error(message);
     }
@@ -164,10 +181,7 @@ private:
     context.request_stop({stop_cause::nan, message});
   }
 
-  fetch_pack<Projection> watched_;
-  nan_tensor_options options_;
-  std::string name_;
-  value_publisher publisher_;
+  bool fails_;
 };
 
 /// An argument of `rollback_on_nan_hook`: after the rollback, the batch that caused the bad value is skipped. Only a loop over a seekable
@@ -191,52 +205,34 @@ struct rollback_on_nan_options {
 /// [&] { model.rate *= 0.5f; })`.
 /// @errors Thrown by the run: `nan_loss_error` for a bad value after `max_rollbacks` rollbacks; `aborted_error` if recovery is turned off
 ///         in the session; `failed_precondition_error` in a worker, because only the chief can restore the model.
-template<class Projection>
-class rollback_on_nan_hook {
+template<class Watched>
+class rollback_on_nan_hook : public detail::nan_guard<Watched> {
 public:
-  static constexpr auto phase = hook_phase::guard;
   using requests_only = rollback_on_nan_hook;
 
-  rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, skip_batch /*answer*/)
-      : watched_(stepwell::fetch(std::move(watched))), skips_(true), options_(options) {
-    detail::refuse_negative("max_rollbacks", options.max_rollbacks);
-  }
   /// @errors `invalid_argument_error` for an empty function, or a negative `max_rollbacks`.
-  rollback_on_nan_hook(rollback_on_nan_options options, Projection watched, std::function<void()> change)
-      : watched_(stepwell::fetch(std::move(watched))), change_(std::move(change)), options_(options) {
-    if (!change_) {
-      throw invalid_argument_error("rollback_on_nan_hook: the answer is an empty function; give one that changes the model");
-    }
+  template<class Answer>
+    requires(std::same_as<Answer, skip_batch> || std::constructible_from<std::function<void()>, Answer>)
+  rollback_on_nan_hook(rollback_on_nan_options options, Watched watched, Answer answer)
+      : detail::nan_guard<Watched>(watched, options.nan_only), skips_(std::same_as<Answer, skip_batch>),
+        max_rollbacks_(options.max_rollbacks) {
     detail::refuse_negative("max_rollbacks", options.max_rollbacks);
-  }
-  /// Takes a fetch with a display name. The messages of the hook contain the name.
-  rollback_on_nan_hook(rollback_on_nan_options options, tagged<Projection> watched, skip_batch answer)
-      : rollback_on_nan_hook(options, std::move(watched.projection), answer) {
-    name_ = std::move(watched.name);
-  }
-  rollback_on_nan_hook(rollback_on_nan_options options, tagged<Projection> watched, std::function<void()> change)
-      : rollback_on_nan_hook(options, std::move(watched.projection), std::move(change)) {
-    name_ = std::move(watched.name);
+    if constexpr (!std::same_as<Answer, skip_batch>) {
+      change_ = std::move(answer);
+      if (!change_) {
+        throw invalid_argument_error("rollback_on_nan_hook: the answer is an empty function; give one that changes the model");
+      }
+    }
   }
   /// Uses the default options.
-  rollback_on_nan_hook(Projection watched, skip_batch answer)
-      : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), answer) {}
-  rollback_on_nan_hook(Projection watched, std::function<void()> change)
-      : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), std::move(change)) {}
-  rollback_on_nan_hook(tagged<Projection> watched, skip_batch answer)
-      : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), answer) {}
-  rollback_on_nan_hook(tagged<Projection> watched, std::function<void()> change)
-      : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), std::move(change)) {}
-
-  void after_create_session(auto& session, auto& /*threads*/) { publisher_.start(session.watched(), {name_.empty() ? "loss" : name_}); }
-
-  auto before_run(auto& /*context*/) const { return watched_; }
+  template<class Answer>
+  rollback_on_nan_hook(Watched watched, Answer answer)
+      : rollback_on_nan_hook(rollback_on_nan_options{}, std::move(watched), std::move(answer)) {}
 
   void after_run(auto& context, const auto& values) {
     const auto& value = values.value();
     if (!detail::is_present(value)) { return; }
-    detail::publish_number(publisher_, detail::present(value), context.global_step());
-    if (detail::is_bad(detail::present(value), options_.nan_only)) [[unlikely]] {
+    if (this->sees_bad(context, detail::present(value))) [[unlikely]] {
       return roll_back(context, stepwell::value_text(detail::present(value)));
     }
     if (rollbacks_ > 0 && context.global_step() > worst_step_) [[unlikely]] { rollbacks_ = 0; }
@@ -249,10 +245,10 @@ public:
 private:
   void roll_back(auto& context, const std::string& value) {
     const auto step = context.global_step();
-    const auto what = detail::nan_text(name_, value, step);
+    const auto what = this->text_of(value, step);
     context.reject_state(what);
     worst_step_ = std::max(worst_step_, step);
-    if (rollbacks_ >= options_.max_rollbacks) {
+    if (rollbacks_ >= max_rollbacks_) {
       const auto message = what + ", after " + std::to_string(rollbacks_) + " rollbacks; max_rollbacks is reached";
       context.log(log_level::error, message);
       throw nan_loss_error(message);
@@ -263,14 +259,11 @@ private:
     context.request_rollback({.why = what, .skip_batch = skips_, .answer = change_});
   }
 
-  fetch_pack<Projection> watched_;
-  std::string name_;
   std::function<void()> change_;
-  bool skips_ = false;
-  rollback_on_nan_options options_;
+  bool skips_;
+  int max_rollbacks_;
   int rollbacks_ = 0;
   std::int64_t worst_step_ = -1;
-  value_publisher publisher_;
 };
 
 }  // namespace stepwell

@@ -9,7 +9,7 @@
 #include "stepwell/data/source.hpp"
 #include "stepwell/hooks/detail/kept_numbers.hpp"
 #include "stepwell/hooks/detail/optional_value.hpp"
-#include "stepwell/protocol/detail/evaluated_value.hpp"
+#include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/raw_session.hpp"
@@ -156,16 +156,6 @@ private:
 
 namespace detail {
 
-template<class Projection>
-std::string progress_name(const tagged<Projection>& given) {
-  return given.name;
-}
-inline std::string progress_name(const evaluated_value& given) { return given.name(); }
-template<class Projection>
-std::string progress_name(const Projection& /*given*/) {
-  return "loss";
-}
-
 /// Returns the number to which `watched` refers between two runs: a metric of an evaluation, or a member of the model. Returns an empty
 /// optional for everything else, which is known only in a run.
 template<class Watched, class Raw>
@@ -199,17 +189,17 @@ std::optional<double> value_at_end(const Watched& watched, Raw& raw) {
 /// loop over epochs, also one call of `is_last_of_epoch` of the source.
 template<class... Watched>
 class progress_hook {
-  using numbers_type = detail::kept_numbers<Watched...>;
+  using numbers_type = detail::kept_numbers<detail::fetch_of<Watched>...>;
 
 public:
   static constexpr auto phase = hook_phase::observe;
 
   explicit progress_hook(progress_options options = {}, Watched... watched)
-      : printer_(std::move(options), {detail::progress_name(watched)...}), watched_(stepwell::fetch(std::move(watched)...)) {}
+      : printer_(std::move(options), {detail::name_of(watched, "loss")...}), watched_(stepwell::fetch(detail::untagged(watched)...)) {}
   /// Uses the default options.
-  template<class First, class... Others>
-    requires(!std::is_same_v<First, progress_options> && std::is_same_v<fetch_pack<First, Others...>, fetch_pack<Watched...>>)
-  explicit progress_hook(First first, Others... others) : progress_hook(progress_options{}, std::move(first), std::move(others)...) {}
+  explicit progress_hook(Watched... watched)
+    requires(sizeof...(Watched) > 0)
+      : progress_hook(progress_options{}, std::move(watched)...) {}
 
   void begin() { printer_.begin(); }
   void after_create_session(auto& session, auto& /*threads*/) {
@@ -226,7 +216,7 @@ public:
     if (values.has_value()) [[unlikely]] { show(context, values, std::index_sequence_for<Watched...>{}); }
     if constexpr (!numbers_type::is_empty) {
       if (is_due_) { return kept_step_.reset(); }
-      std::apply([&](const Watched&... watched) { numbers_.keep(values, watched...); }, watched_.projections);
+      std::apply([&](const auto&... watched) { numbers_.keep(values, watched...); }, watched_.projections);
       kept_step_ = context.global_step();
     }
   }
@@ -267,15 +257,11 @@ private:
   }
 
   progress_printer printer_;
-  fetch_pack<Watched...> watched_;
+  fetch_pack<detail::fetch_of<Watched>...> watched_;
   value_publisher publisher_;
   bool is_due_ = false;
   numbers_type numbers_;                   // of the run to `kept_step_`
   std::optional<std::int64_t> kept_step_;  // empty: no run since the creation, or its values were displayed
 };
-
-template<class First, class... Others>
-  requires(!std::is_same_v<First, progress_options>)
-progress_hook(First, Others...) -> progress_hook<First, Others...>;
 
 }  // namespace stepwell

@@ -8,10 +8,7 @@
 #include "stepwell/base/detail/unset.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/hooks/detail/evaluation_watch.hpp"
-#include "stepwell/hooks/detail/optional_value.hpp"
-#include "stepwell/protocol/detail/evaluated_value.hpp"
-#include "stepwell/protocol/fetch.hpp"
+#include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/raw_session.hpp"
 #include "stepwell/protocol/run_context.hpp"
@@ -125,8 +122,8 @@ public:
   [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
 
 protected:
-  explicit plateau_reduction(Target target, reduce_on_plateau_hook_options options)
-      : target_(std::move(target)), options_(std::move(options)), plateau_(options_.plateau) {
+  plateau_reduction(Target target, const reduce_on_plateau_hook_options& options)
+      : target_(std::move(target)), options_(options), plateau_(options_.plateau) {
     static_assert(!std::invocable<const Target&, double>, "stepwell: reduce_on_plateau_hook also reads the rate; give it a member");
     check_plateau_hook(options_);
   }
@@ -152,8 +149,6 @@ protected:
     apply(context, after, before);
     detail::log_reduction(context, before, after, context.global_step());
   }
-  /// Returns the number of the period of `every_n_steps` steps that `step` has reached.
-  [[nodiscard]] std::int64_t period_of(std::int64_t step) const noexcept { return step / options_.every_n_steps; }
 
 private:
   [[nodiscard]] double current(auto& session) const { return static_cast<double>(detail::number_in(target_, session.raw_session())); }
@@ -179,66 +174,35 @@ private:
 ///     reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 3}}, &model::rate, &result::validation_loss}
 ///
 /// Runs in which a `std::optional` number is empty are ignored. The state of the rule and the reduced rate are saved in checkpoints, and a
-/// resumed run continues with the reduced rate.
+/// resumed run continues with the reduced rate. The hook can also watch a metric that an `evaluate_every` hook measures:
+/// `reduce_on_plateau_hook{&model::rate, tested.value("loss")}`. The rule gets each result once.
+/// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have the `evaluate_every` hook that
+///         measures the metric.
 /// @cost The number is fetched only in runs after which the rule gets it.
-template<class Target, class Projection>
+template<class Target, class Watched>
 class reduce_on_plateau_hook : public detail::plateau_reduction<Target> {
 public:
+  using requests_only = reduce_on_plateau_hook;
+
   /// @errors `invalid_argument_error` that names the invalid member.
-  reduce_on_plateau_hook(reduce_on_plateau_hook_options options, Target target, Projection watched)
-      : detail::plateau_reduction<Target>(std::move(target), std::move(options)), watched_(stepwell::fetch(std::move(watched))) {}
+  reduce_on_plateau_hook(const reduce_on_plateau_hook_options& options, Target target, Watched watched)
+      : detail::plateau_reduction<Target>(std::move(target), options), watched_(detail::untagged(watched), options.every_n_steps) {}
   /// Uses the default options.
-  reduce_on_plateau_hook(Target target, Projection watched)
+  reduce_on_plateau_hook(Target target, Watched watched)
       : reduce_on_plateau_hook(reduce_on_plateau_hook_options{}, std::move(target), std::move(watched)) {}
 
   void after_create_session(auto& session, auto& /*threads*/) {
-    last_ = this->period_of(session.global_step());
+    const auto known = watched_.start(session, "reduce_on_plateau_hook");
     this->start(session);
+    if (known) { this->take(session, known->number); }
   }
-  auto before_run(auto& context) {
-    is_due_ = this->period_of(context.global_step() + 1) > last_;
-    return is_due_ ? std::optional(watched_) : std::nullopt;
-  }
+  auto before_run(auto& context) { return watched_.request(context); }
   void after_run(auto& context, const auto& values) {
-    if (!is_due_) { return; }
-    const auto value = detail::as_number(values.value());
-    if (!value) { return; }
-    last_ = this->period_of(context.global_step());
-    this->take(context, *value);
+    if (const auto value = watched_.take(context, values)) { this->take(context, value->number); }
   }
 
 private:
-  fetch_pack<Projection> watched_;
-  std::int64_t last_ = 0;  // the period of the value that the rule got most recently
-  bool is_due_ = false;
-};
-
-/// Watches a metric that an `evaluate_every` hook measures: `reduce_on_plateau_hook{&model::rate, tested.value("loss")}`. The rule gets
-/// each result once.
-/// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have that `evaluate_every` hook.
-template<class Target>
-class reduce_on_plateau_hook<Target, evaluated_value> : public detail::plateau_reduction<Target> {
-public:
-  /// @errors `invalid_argument_error` that names the invalid member.
-  reduce_on_plateau_hook(reduce_on_plateau_hook_options options, Target target, evaluated_value watched)
-      : detail::plateau_reduction<Target>(std::move(target), std::move(options)), watched_(std::move(watched)) {}
-  /// Uses the default options.
-  reduce_on_plateau_hook(Target target, evaluated_value watched)
-      : reduce_on_plateau_hook(reduce_on_plateau_hook_options{}, std::move(target), std::move(watched)) {}
-
-  void after_create_session(auto& session, auto& /*threads*/) {
-    watched_.start("reduce_on_plateau_hook");
-    this->start(session);
-    take_new(session);
-  }
-  void after_run(auto& context, const auto&) { take_new(context); }
-
-private:
-  void take_new(auto& session) {
-    if (watched_.take_new()) { this->take(session, *watched_.metric().value()); }
-  }
-
-  detail::evaluation_watch watched_;
+  detail::watched_number<detail::fetch_of<Watched>> watched_;
 };
 
 }  // namespace stepwell

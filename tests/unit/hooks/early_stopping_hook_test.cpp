@@ -74,7 +74,7 @@ TEST_CASE("the reason says what the best value was, and when", "[hooks][early_st
   CHECK(session.stop_reason().cause == sw::stop_cause::no_progress);
   CHECK(session.stop_reason().text ==
         "early stopping: the best value of validation loss was 1.5 at step 2; none of the 2 values since then is better by more than 0.25");
-  const auto& hook = session.hook<sw::early_stopping_hook<double scripted_model::result::*>>();
+  const auto& hook = session.hook<sw::early_stopping_hook<sw::tagged<double scripted_model::result::*>>>();
   CHECK(hook.best() == 1.5);
   CHECK(hook.best_step() == 2);
   CHECK(hook.waited() == 2);

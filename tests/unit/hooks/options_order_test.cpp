@@ -8,6 +8,7 @@
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
+#include <stepwell/hooks/factories.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
@@ -102,6 +103,30 @@ TEST_CASE("a hook that watches a metric of an evaluation takes its options first
   SECTION("reduce_on_plateau_hook") {
     const sw::reduce_on_plateau_hook named{{.name = "plateau"}, &spoilt_model::rate, steps};
     CHECK(named.state_name() == "plateau");
+  }
+}
+
+TEST_CASE("a metric of an evaluation has its own name, or the name that a tag gives it", "[hooks][options_order]") {
+  const auto tested = sw::evaluate_every(
+      {.every = 1, .log = false}, [](const spoilt_model& /*model*/) { return 1; }, sw::measure("steps", [](int one) { return one; }));
+  const auto steps = tested.value("steps");
+  const auto named = sw::tag("number", steps);
+
+  SECTION("early_stopping_hook") {
+    const auto why_with = [&](auto hook) {
+      spoilt_model model;
+      sw::monitored_session session(model, tested, std::move(hook));
+      return session.run_all().why.text;
+    };
+    CHECK_THAT(why_with(sw::early_stopping_hook{{.patience = 1}, steps}), ContainsSubstring("value of steps was 1"));
+    CHECK_THAT(why_with(sw::early_stopping_hook{{.patience = 1}, named}), ContainsSubstring("value of number was 1"));
+  }
+  SECTION("the others") {
+    const log_capture log;
+    CHECK(best_after(tested, sw::best_checkpoint_hook{named}, sw::reduce_on_plateau_hook{&spoilt_model::rate, named},
+                     sw::log_every(1, steps, named, &result::loss)) == 1);
+    CHECK(log.contains(sw::log_level::info, "best: number 1 at step 1"));
+    CHECK(log.contains(sw::log_level::info, "steps = 1, number = 1, value_2 = 1"));
   }
 }
 

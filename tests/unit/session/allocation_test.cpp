@@ -6,6 +6,7 @@
 #include "support/idle_hooks.hpp"
 
 #include <stepwell/base/log.hpp>
+#include <stepwell/hooks/epoch_mean_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <atomic>
@@ -37,6 +38,14 @@ void operator delete(void* memory, std::size_t) noexcept { free_counted(memory);
 
 namespace sw = stepwell;
 
+namespace {
+/// An endless epoch.
+struct one_epoch : sw::test::repeating_source {
+  static std::uint64_t epoch() { return 0; }
+  static bool is_last_of_epoch() { return false; }
+};
+}  // namespace
+
 TEST_CASE("a million runs through six idle hooks allocate nothing", "[session][cost]") {
   sw::test::tiny_model model;
   auto session = sw::test::session_with_six_idle_hooks(model);
@@ -57,6 +66,19 @@ TEST_CASE("a loop of a million steps allocates once, for the loop", "[session][c
     if (step.global_step == 1'000'000) { break; }
   }
   CHECK(after_first - before <= 4);       // the coroutine frame of the loop, and the name and position of the source
+  CHECK(allocations - after_first <= 1);  // the end of the loop
+}
+
+TEST_CASE("a hook fetches a value with a long name without an allocation", "[session][cost]") {
+  sw::test::tiny_model model;
+  sw::monitored_session session(
+      model, sw::epoch_mean_hook{sw::tag("a name that does not fit into a short string", &sw::test::tiny_model::result::loss)});
+  one_epoch source;
+  long after_first = 0;
+  for (const auto& step : session.steps(source)) {
+    if (step.global_step == 1) { after_first = allocations; }
+    if (step.global_step == 1'000) { break; }
+  }
   CHECK(allocations - after_first <= 1);  // the end of the loop
 }
 

@@ -35,8 +35,6 @@ class kept_numbers {
   template<class Number, class Owner>
     requires std::is_arithmetic_v<Number>
   struct copy_for<Number Owner::*> : std::type_identity<std::optional<std::remove_cv_t<Number>>> {};
-  template<class Projection>
-  struct copy_for<tagged<Projection>> : copy_for<Projection> {};
 
 public:
   /// True if there is nothing to keep.
@@ -54,7 +52,7 @@ public:
         kept = values.raw().read(values.outcome(), projection);
       }
     };
-    std::apply([&](auto&... kept) { (copy(kept, detail::untagged(fetches)), ...); }, copies_);
+    std::apply([&](auto&... kept) { (copy(kept, fetches), ...); }, copies_);
   }
 
   /// Returns what stands for the value of a fetch: an optional, which is empty if this session cannot keep the number, or a value for which
