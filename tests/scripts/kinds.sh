@@ -348,6 +348,23 @@ address_and_undefined() { sanitized asan -LE '^(ci|unsanitized|long)$'; }
 awaited_with_gcc() { sanitized asan-gcc -L '^awaited$' -LE '^ci$'; }  # g++ 12 miscompiles some coroutines
 threads() { sanitized tsan -LE '^(ci|unsanitized|single|long)$'; }
 
+# Clang checks that each access to a guarded member holds its lock, in the sources that use base/detail/locks.hpp and in their headers. It must
+# complain about a source from which the locks were removed. The step tidy has made the headers of .proto files.
+locks() {
+  local clang="clang++-19 -std=c++20 -fsyntax-only -Wno-everything -Werror=thread-safety -I. -isystem $root/build/tidy/generated"
+  say "locks"
+  (
+    cd "$root/src" && grep -rlE --include='*.cpp' 'mutex_lock|STEPWELL_GUARDED_BY' stepwell | xargs -P "$jobs" -n 1 $clang &&
+      {
+        grep -rl --include='*.hpp' --exclude=locks.hpp STEPWELL_GUARDED_BY stepwell | sed 's/.*/#include "&"/'
+        echo 'template class stepwell::data::bounded_queue<int, stepwell::data::detail::fifo_store<int>>;'
+      } | $clang -x c++ -
+  ) || return
+  if (cd "$root/src" && sed '/mutex_lock lock/d' stepwell/base/trace.cpp | $clang -x c++ - 2>/dev/null); then
+    die "clang does not find that a lock was removed"
+  fi
+}
+
 # step NAME: runs the function NAME (whose commands are chained by &&), and records its outcome and its duration.
 step() {
   local name=$1 begun=$SECONDS outcome=passed closing=
@@ -368,8 +385,8 @@ steps() {
   printf '%s' "$summary"
   return "$failed"
 }
-run_ci() { have lint && steps layout spelling run_docs tidy long_kinds address_and_undefined threads awaited_with_gcc; }
-run_lint() { have lint && steps layout spelling run_docs tidy; }
+run_ci() { have lint && steps layout spelling run_docs tidy locks long_kinds address_and_undefined threads awaited_with_gcc; }
+run_lint() { have lint && steps layout spelling run_docs tidy locks; }
 run_long() { steps long_kinds; }
 run_address() { steps address_and_undefined; }
 run_threads() { steps threads; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/clock.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
 
@@ -16,16 +17,18 @@ thread_local char this_thread_mark = 0;
 /// Start of the monotonic time of a `manual_clock`. It is not zero, so that earlier times can be represented.
 constexpr clock::time_point held_origin{std::chrono::hours(1)};
 
-/// Runs the first alarm with `lock` released. Sets `running` to its id during the call, so that `cancel` can wait for its end.
+/// Runs the first alarm with `mutex` released. Sets `running` to its id during the call, so that `cancel` can wait for its end.
 template<class Alarms>
-void run_first_alarm(std::unique_lock<std::mutex>& lock, Alarms& alarms, clock::alarm_id& running, std::condition_variable& changed) {
+void run_first_alarm(detail::checked_mutex& mutex, Alarms& alarms, clock::alarm_id& running, std::condition_variable& changed)
+    STEPWELL_HOLDS(mutex) {
   auto first = std::move(alarms.begin()->second);
   alarms.erase(alarms.begin());
   running = first.id;
-  lock.unlock();
-  first.action();
-  first.action = nullptr;
-  lock.lock();
+  {
+    const detail::mutex_unlock released(mutex);
+    first.action();
+    first.action = nullptr;
+  }
   running = 0;
   changed.notify_all();
 }
@@ -34,7 +37,7 @@ class machine_clock final : public clock {
 public:
   ~machine_clock() override {
     {
-      const std::lock_guard lock(mutex_);
+      const detail::mutex_lock lock(mutex_);
       stopping_ = true;
     }
     changed_.notify_all();
@@ -45,7 +48,7 @@ public:
   [[nodiscard]] wall_time wall_now() const override { return std::chrono::system_clock::now(); }
 
   alarm_id call_at(time_point when, std::function<void()> action) override {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     if (!thread_.joinable()) {
       thread_ = value_or_throw(detail::start_thread("stepwell clock", [this] { run(); }));
     }
@@ -56,10 +59,10 @@ public:
   }
 
   void cancel(alarm_id id) override {
-    std::unique_lock lock(mutex_);
+    detail::mutex_lock lock(mutex_);
     std::erase_if(alarms_, [id](const auto& alarm) { return alarm.second.id == id; });
     if (std::this_thread::get_id() == thread_.get_id()) { return; }
-    changed_.wait(lock, [&] { return running_ != id; });
+    changed_.wait(lock, [&]() STEPWELL_HOLDS(mutex_) { return running_ != id; });
   }
 
   using clock::wait_until;
@@ -75,25 +78,25 @@ private:
   };
 
   void run() {
-    std::unique_lock lock(mutex_);
+    detail::mutex_lock lock(mutex_);
     while (!stopping_) {
       if (alarms_.empty()) {
         changed_.wait(lock);
       } else if (const auto when = alarms_.begin()->first; when > std::chrono::steady_clock::now()) {
         changed_.wait_until(lock, when);
       } else {
-        run_first_alarm(lock, alarms_, running_, changed_);
+        run_first_alarm(mutex_, alarms_, running_, changed_);
       }
     }
   }
 
-  std::mutex mutex_;
+  detail::checked_mutex mutex_;
   std::condition_variable changed_;
-  std::multimap<time_point, entry> alarms_;
-  alarm_id next_id_ = 1;
-  alarm_id running_ = 0;
-  bool stopping_ = false;
-  detail::owned_thread thread_;
+  std::multimap<time_point, entry> alarms_ STEPWELL_GUARDED_BY(mutex_);
+  alarm_id next_id_ STEPWELL_GUARDED_BY(mutex_) = 1;
+  alarm_id running_ STEPWELL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ STEPWELL_GUARDED_BY(mutex_) = false;
+  detail::owned_thread thread_ STEPWELL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -115,12 +118,12 @@ manual_clock::manual_clock(wall_time wall) : start_(wall) {}
 clock::time_point manual_clock::now_locked() const noexcept { return held_origin + elapsed_; }
 
 clock::time_point manual_clock::now() const {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   return now_locked();
 }
 
 clock::wall_time manual_clock::wall_now() const {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   return start_ + std::chrono::duration_cast<wall_time::duration>(elapsed_);
 }
 
@@ -132,15 +135,15 @@ clock::alarm_id manual_clock::call_at_locked(time_point when, std::function<void
 }
 
 clock::alarm_id manual_clock::call_at(time_point when, std::function<void()> action) {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   return call_at_locked(when, std::move(action));
 }
 
 void manual_clock::cancel(alarm_id id) {
-  std::unique_lock lock(mutex_);
+  detail::mutex_lock lock(mutex_);
   std::erase_if(alarms_, [id](const auto& alarm) { return alarm.second.id == id; });
   if (runner_ == &this_thread_mark) { return; }
-  changed_.wait(lock, [&] { return running_ != id; });
+  changed_.wait(lock, [&]() STEPWELL_HOLDS(mutex_) { return running_ != id; });
 }
 
 bool manual_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when) {
@@ -153,7 +156,7 @@ bool manual_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition
   alarm_id id = 0;
   {
     // Check and set under one lock: an alarm set after its time has passed would not wake this thread.
-    const std::lock_guard held(mutex_);
+    const detail::mutex_lock held(mutex_);
     if (now_locked() >= when) { return false; }
     id = call_at_locked(when, wake);
   }
@@ -169,30 +172,28 @@ bool manual_clock::wait_until(std::unique_lock<std::mutex>& lock, std::condition
 
 void manual_clock::advance(duration length) {
   assert(length >= duration::zero());
-  std::unique_lock lock(mutex_);
+  detail::mutex_lock lock(mutex_);
   assert(runner_ != &this_thread_mark);
-  changed_.wait(lock, [&] { return runner_ == nullptr; });
+  changed_.wait(lock, [&]() STEPWELL_HOLDS(mutex_) { return runner_ == nullptr; });
   runner_ = &this_thread_mark;
   const auto target = elapsed_ + length;
   while (!alarms_.empty() && alarms_.begin()->first <= held_origin + target) {
     if (const auto when = alarms_.begin()->first; when > now_locked()) { elapsed_ = when - held_origin; }
-    run_first(lock);
+    run_first_alarm(mutex_, alarms_, running_, changed_);
   }
   elapsed_ = target;
   runner_ = nullptr;
   changed_.notify_all();
 }
 
-void manual_clock::run_first(std::unique_lock<std::mutex>& lock) { run_first_alarm(lock, alarms_, running_, changed_); }
-
 std::size_t manual_clock::pending() const {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   return alarms_.size();
 }
 
 bool manual_clock::wait_for_pending(std::size_t count) const {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return alarms_.size() >= count; });
+  detail::mutex_lock lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::seconds(10), [&]() STEPWELL_HOLDS(mutex_) { return alarms_.size() >= count; });
 }
 
 }  // namespace stepwell

@@ -4,6 +4,8 @@
 // cadences and Asio timers in tests.
 #pragma once
 
+#include "stepwell/base/detail/locks.hpp"
+
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -51,7 +53,8 @@ public:
 
   /// Waits until `done()` returns true, at most until `when`. Returns the last value of `done()`.
   template<class Predicate>
-  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when, Predicate done) {
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& condition, time_point when,
+                  Predicate done) STEPWELL_UNCHECKED_LOCKS {  // the lock of `done` is `lock`
     while (!done()) {
       if (!wait_until(lock, condition, when)) { return done(); }
     }
@@ -123,18 +126,18 @@ private:
     std::function<void()> action;
   };
 
-  [[nodiscard]] time_point now_locked() const noexcept;
-  alarm_id call_at_locked(time_point when, std::function<void()> action);
-  void run_first(std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] time_point now_locked() const noexcept STEPWELL_HOLDS(mutex_);
+  alarm_id call_at_locked(time_point when, std::function<void()> action) STEPWELL_HOLDS(mutex_);
 
-  mutable std::mutex mutex_;
+  mutable detail::checked_mutex mutex_;
   mutable std::condition_variable changed_;
-  duration elapsed_{};
-  wall_time start_;
-  alarm_id next_id_ = 1;
-  alarm_id running_ = 0;    // the alarm whose action runs now; 0 if none
-  void* runner_ = nullptr;  // address of a thread-local object of the thread that runs `advance`; null if there is none
-  std::multimap<time_point, entry> alarms_;
+  duration elapsed_ STEPWELL_GUARDED_BY(mutex_){};
+  const wall_time start_;
+  alarm_id next_id_ STEPWELL_GUARDED_BY(mutex_) = 1;
+  alarm_id running_ STEPWELL_GUARDED_BY(mutex_) = 0;  // the alarm whose action runs now; 0 if none
+  void* runner_ STEPWELL_GUARDED_BY(mutex_) =
+      nullptr;  // address of a thread-local object of the thread that runs `advance`; null if there is none
+  std::multimap<time_point, entry> alarms_ STEPWELL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stepwell

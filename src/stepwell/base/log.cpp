@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/log.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/printable.hpp"
 #include "stepwell/base/detail/status_region.hpp"
 
@@ -9,7 +10,6 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +18,9 @@ namespace stepwell {
 namespace {
 
 struct log_state {
-  std::mutex mutex;
-  log_sink sink;  // if empty, messages go to standard error
-  std::vector<const log_sink*> listeners;
+  detail::checked_mutex mutex;
+  log_sink sink STEPWELL_GUARDED_BY(mutex);  // if empty, messages go to standard error
+  std::vector<const log_sink*> listeners STEPWELL_GUARDED_BY(mutex);
   std::atomic<log_level> threshold = log_level::info;
 };
 
@@ -57,7 +57,7 @@ void write_to_stderr(log_level level, std::string_view message) {
 thread_local const std::string* current_name = nullptr;
 
 void pass_to_sink(log_level level, std::string_view message) {
-  const std::lock_guard lock(state().mutex);
+  const detail::mutex_lock lock(state().mutex);
   if (state().sink) {
     state().sink(level, message);
   } else {
@@ -85,11 +85,11 @@ void log(log_level level, std::string_view message) {
 }
 
 log_listener::log_listener(log_sink listen) : listen_(std::move(listen)) {
-  const std::lock_guard lock(state().mutex);
+  const detail::mutex_lock lock(state().mutex);
   state().listeners.push_back(&listen_);
 }
 log_listener::~log_listener() {
-  const std::lock_guard lock(state().mutex);
+  const detail::mutex_lock lock(state().mutex);
   std::erase(state().listeners, &listen_);
 }
 
@@ -110,7 +110,7 @@ void print_line(std::string_view text) {
 }
 
 log_sink set_log_sink(log_sink sink) {
-  const std::lock_guard lock(state().mutex);
+  const detail::mutex_lock lock(state().mutex);
   return std::exchange(state().sink, std::move(sink));
 }
 

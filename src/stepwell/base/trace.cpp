@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/trace.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/thread.hpp"
 
 #include <algorithm>
@@ -17,24 +18,24 @@ trace_recorder::trace_recorder(std::shared_ptr<clock> time, std::size_t max_span
     : time_(std::move(time)), max_spans_(max_spans), origin_(time_->now()), wall_origin_(time_->wall_now()) {}
 
 run_metadata trace_recorder::take() {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   taken_ += spans_.size();
   return {std::exchange(spans_, {}), origin_, wall_origin_, std::exchange(lost_, 0)};
 }
 
 std::uint64_t trace_recorder::position() const noexcept {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   return taken_ + spans_.size();
 }
 
 run_metadata trace_recorder::since(std::uint64_t position) const {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   const auto passed = std::min<std::uint64_t>(position > taken_ ? position - taken_ : 0, spans_.size());
   return {{spans_.begin() + static_cast<std::ptrdiff_t>(passed), spans_.end()}, origin_, wall_origin_, lost_};
 }
 
 void trace_recorder::add(trace_event ended) noexcept {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   if (spans_.size() >= max_spans_) {
     ++lost_;
     return;

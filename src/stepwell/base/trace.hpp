@@ -12,6 +12,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/locks.hpp"
 
 #include <array>
 #include <atomic>
@@ -20,7 +21,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -87,10 +87,10 @@ private:
   const std::size_t max_spans_;
   const clock::time_point origin_;
   const clock::wall_time wall_origin_;
-  mutable std::mutex mutex_;
-  std::vector<trace_event> spans_;
-  std::uint64_t taken_ = 0;  // spans removed by all calls of `take`
-  std::size_t lost_ = 0;
+  mutable detail::checked_mutex mutex_;
+  std::vector<trace_event> spans_ STEPWELL_GUARDED_BY(mutex_);
+  std::uint64_t taken_ STEPWELL_GUARDED_BY(mutex_) = 0;  // spans removed by all calls of `take`
+  std::size_t lost_ STEPWELL_GUARDED_BY(mutex_) = 0;
 };
 
 namespace detail {

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/detail/beside_writer.hpp"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <map>
-#include <mutex>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -191,15 +191,15 @@ public:
 
   /// Blocks until `when`, a stop or a cancellation.
   void sleep_until(clock::time_point when) const {
-    std::mutex mutex;
+    detail::checked_mutex mutex;
     std::condition_variable woken;
     const auto wake = [&] {
-      { const std::lock_guard held(mutex); }
+      { const detail::mutex_lock held(mutex); }
       woken.notify_all();
     };
     const std::stop_callback at_stop(options_.wait.stop_token, wake);
     const std::stop_callback at_cancellation(options_.cancel_token, wake);
-    std::unique_lock lock(mutex);
+    detail::mutex_lock lock(mutex);
     time().wait_until(lock, woken, when, [&] { return is_woken() || time().now() >= when; });
   }
 

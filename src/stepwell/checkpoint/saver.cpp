@@ -4,6 +4,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/detail/wait_or_stop.hpp"
@@ -89,34 +90,34 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   const detail::owner_process owner;
   detail::checkpoint_directory directory;
 
-  std::mutex mutex;  // guards the members below, except the callbacks
+  detail::checked_mutex mutex;
   std::condition_variable changed;
-  std::deque<save_job> queue;                // queued jobs, oldest first
-  std::optional<save_job> current;           // the job being written or about to be written
-  std::size_t staged = 0;                    // total `staged_size` of the snapshots that are held
-  std::uint64_t accepted = 0;                // number of all jobs that were queued
-  std::uint64_t ended = 0;                   // number of those that were written, given up or replaced
-  save_outcome next = save_outcome::queued;  // the outcome of the next save; `coalesced` if a queued snapshot was dropped for it
-  detail::saver_state state;
-  std::shared_ptr<void> hold;  // kept until the directory is released
-  alarm retry;
-  std::optional<clock::time_point> retry_at;  // the time of `retry`, while the current job waits for it
-  std::exception_ptr failure;                 // the first undelivered failure
+  std::deque<save_job> queue STEPWELL_GUARDED_BY(mutex);  // queued jobs, oldest first
+  std::optional<save_job> current;                        // the job being written or about to be written; its task uses it without the lock
+  std::size_t staged STEPWELL_GUARDED_BY(mutex) = 0;      // total `staged_size` of the snapshots that are held
+  std::uint64_t accepted STEPWELL_GUARDED_BY(mutex) = 0;  // number of all jobs that were queued
+  std::uint64_t ended STEPWELL_GUARDED_BY(mutex) = 0;     // number of those that were written, given up or replaced
+  save_outcome next STEPWELL_GUARDED_BY(mutex) =
+      save_outcome::queued;  // the outcome of the next save; `coalesced` if a queued snapshot was dropped for it
+  detail::saver_state state STEPWELL_GUARDED_BY(mutex);
+  std::shared_ptr<void> hold STEPWELL_GUARDED_BY(mutex);  // kept until the directory is released
+  alarm retry STEPWELL_GUARDED_BY(mutex);
+  std::optional<clock::time_point> retry_at STEPWELL_GUARDED_BY(mutex);  // the time of `retry`, while the current job waits for it
+  std::exception_ptr failure STEPWELL_GUARDED_BY(mutex);                 // the first undelivered failure
   std::atomic<bool> has_failure = false;
-  std::optional<saved_checkpoint> latest;
+  std::optional<saved_checkpoint> latest STEPWELL_GUARDED_BY(mutex);
 
   std::recursive_mutex callbacks_mutex;  // held while a callback runs; recursive, because it may replace itself
   std::function<void(const saved_checkpoint&)> on_saved;
   std::function<void(std::exception_ptr)> on_failure;
 
-  /// @pre The mutex is held. Like those of `fits`, `take_waiting`, `drop_waiting`, `start_next` and `begins_release`.
-  [[nodiscard]] bool is_idle() const noexcept { return !current && queue.empty(); }
-  [[nodiscard]] bool fits(std::size_t bytes) const noexcept {
+  [[nodiscard]] bool is_idle() const noexcept STEPWELL_HOLDS(mutex) { return !current && queue.empty(); }
+  [[nodiscard]] bool fits(std::size_t bytes) const noexcept STEPWELL_HOLDS(mutex) {
     return staged == 0 || (staged <= options.max_staged_bytes && staged_size(bytes) <= options.max_staged_bytes - staged);
   }
 
   /// Removes and returns the newest queued snapshot, or nothing if the queue is empty or a caller waits for that save.
-  [[nodiscard]] std::optional<snapshot> take_waiting() {
+  [[nodiscard]] std::optional<snapshot> take_waiting() STEPWELL_HOLDS(mutex) {
     if (queue.empty() || queue.back().waiting) { return std::nullopt; }
     auto taken = std::move(queue.back().taken);
     queue.pop_back();
@@ -125,7 +126,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     return taken;
   }
   /// Removes and returns the newest queued snapshots until a snapshot of `bytes` bytes fits.
-  [[nodiscard]] std::vector<snapshot> drop_waiting(std::size_t bytes) {
+  [[nodiscard]] std::vector<snapshot> drop_waiting(std::size_t bytes) STEPWELL_HOLDS(mutex) {
     std::vector<snapshot> dropped;
     while (!fits(bytes)) {
       auto taken = take_waiting();
@@ -136,7 +137,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   }
 
   /// Makes the oldest queued job the current one, unless there is a current one. Returns true if the caller must post it.
-  [[nodiscard]] bool start_next() {
+  [[nodiscard]] bool start_next() STEPWELL_HOLDS(mutex) {
     if (current || queue.empty()) { return false; }
     current = std::move(queue.front());
     queue.pop_front();
@@ -144,36 +145,37 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     return true;
   }
 
-  /// Waits until `done()` returns true. @pre `lock` holds the mutex.
+  /// Waits until `done()` returns true.
   template<class Done>
-  void wait(std::unique_lock<std::mutex>& lock, Done done) {
+  void wait(detail::mutex_lock& lock, Done done) STEPWELL_HOLDS(mutex) {
     const detail::observed_wait here;
     changed.wait(lock, done);
   }
 
-  /// Waits until the snapshot of `job` fits, and queues the job. Releases the mutex, because a joined pool runs the job inside this call.
-  void enqueue(std::unique_lock<std::mutex>& lock, save_job job) {
+  /// Waits until the snapshot of `job` fits, and queues the job. Releases the mutex meanwhile, because a joined pool runs the job inside this call.
+  void enqueue(detail::mutex_lock& lock, save_job job) STEPWELL_HOLDS(mutex) {
     const auto bytes = job.taken->size_bytes();
-    wait(lock, [&] { return fits(bytes); });
+    wait(lock, [&]() STEPWELL_HOLDS(mutex) { return fits(bytes); });
     ++accepted;
     staged += staged_size(bytes);
     queue.push_back(std::move(job));
-    const bool starts = start_next();
-    lock.unlock();
-    if (starts) { post_current(); }
+    if (start_next()) {
+      const detail::mutex_unlock released(mutex);
+      post_current();
+    }
   }
 
   /// Returns true once, for the call that must release the directory: the saver was closed without waiting and is idle.
-  [[nodiscard]] bool begins_release() noexcept {
+  [[nodiscard]] bool begins_release() noexcept STEPWELL_HOLDS(mutex) {
     const bool begins = state.phase() == saver_phase::detached && is_idle();
     if (begins) { state.to(saver_phase::releasing); }
     return begins;
   }
   /// Returns true if the current job waits for its retry. The caller must post it.
-  [[nodiscard]] bool take_retry() noexcept { return std::exchange(retry_at, std::nullopt).has_value(); }
+  [[nodiscard]] bool take_retry() noexcept STEPWELL_HOLDS(mutex) { return std::exchange(retry_at, std::nullopt).has_value(); }
 
   void throw_if_closed() {
-    const std::lock_guard lock(mutex);
+    const detail::mutex_lock lock(mutex);
     if (state.is_closed()) { throw failed_precondition_error("could not save: this saver is closed; create a new one", directory.path()); }
   }
 
@@ -192,9 +194,8 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     } catch (...) { log_error("a callback of a saver has thrown: " + text_of(std::current_exception())); }
   }
 
-  /// Posts the current job to the pool.
-  /// @pre The mutex is not held, because a joined pool runs the job inside this call.
-  void post_current() {
+  /// Posts the current job to the pool. A joined pool runs the job inside this call.
+  void post_current() STEPWELL_HOLDS_NOT(mutex) {
     options.pool->post([self = shared_from_this()] { self->run(); });
   }
 
@@ -220,7 +221,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     std::optional<snapshot> done;
     std::function<void()> before_commit;  // destroyed after the mutex is released
     std::function<void(snapshot)> if_failed;
-    std::unique_lock lock(mutex);
+    detail::mutex_lock lock(mutex);
     done.swap(current->taken);
     before_commit.swap(current->before_commit);
     if_failed.swap(current->if_failed);
@@ -237,7 +238,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     release_current(false);  // before the callbacks
     call(on_saved, saved);
     {
-      const std::lock_guard lock(mutex);
+      const detail::mutex_lock lock(mutex);
       latest = saved;
       if (current->waiting) { current->waiting->saved = saved; }
       changed.notify_all();
@@ -250,7 +251,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   }
 
   [[nodiscard]] bool try_again_later(const std::exception_ptr& cause) {
-    const std::lock_guard lock(mutex);
+    const detail::mutex_lock lock(mutex);
     const auto& policy = options.on_error;
     if (state.is_closed() || current->tries >= policy.retries() || !may_mend_itself(cause) || directory.is_taken_over()) { return false; }
     const auto wait = policy.first_wait() * (std::int64_t{1} << std::min(current->tries, 20));
@@ -260,7 +261,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
         const auto self = weak.lock();
         if (!self) { return; }
         const log_scope named(name);
-        std::unique_lock waking(self->mutex);
+        detail::mutex_lock waking(self->mutex);
         const bool is_due = self->take_retry();
         waking.unlock();
         if (is_due) { self->post_current(); }
@@ -284,7 +285,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
     release_current(true);
     call(on_failure, cause);
     {
-      const std::lock_guard lock(mutex);
+      const detail::mutex_lock lock(mutex);
       if (current->waiting) {
         current->waiting->failure = std::move(cause);
       } else if ((options.on_error.only_warns() && !is_final) || failure || state.phase() == saver_phase::detached) {
@@ -298,7 +299,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   }
 
   void finish() {
-    std::unique_lock lock(mutex);
+    detail::mutex_lock lock(mutex);
     current.reset();
     ++ended;
     const bool starts = start_next();
@@ -308,7 +309,7 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   }
 
   void end_task() {
-    std::unique_lock lock(mutex);
+    detail::mutex_lock lock(mutex);
     const bool is_over = begins_release();
     changed.notify_all();
     lock.unlock();
@@ -318,9 +319,12 @@ struct saver::core : std::enable_shared_from_this<saver::core> {
   /// Finishes closing: releases the directory and logs an undelivered failure.
   /// @pre The phase is `releasing`.
   void release() noexcept {
-    retry.cancel();
+    detail::mutex_lock lock(mutex);
+    auto last_retry = std::move(retry);
+    lock.unlock();
+    last_retry.cancel();
     directory.close();
-    std::unique_lock lock(mutex);
+    lock.lock();
     state.to(saver_phase::released);
     const auto held = std::exchange(hold, nullptr);  // destroyed after the mutex is released
     const auto undelivered = std::exchange(failure, nullptr);
@@ -338,7 +342,7 @@ saver::~saver() {
 std::optional<snapshot_pool::buffer> saver::try_acquire(snapshot_pool& pool) {
   if (auto free = pool.try_acquire()) { return free; }
   if (options().when_busy != when_busy::coalesce) { return std::nullopt; }
-  std::unique_lock lock(core_->mutex);
+  detail::mutex_lock lock(core_->mutex);
   auto taken = core_->take_waiting();
   if (!taken) { return std::nullopt; }
   core_->next = save_outcome::coalesced;
@@ -354,7 +358,7 @@ std::optional<snapshot_pool::buffer> saver::acquire(snapshot_pool& pool) {
 
 bool saver::make_room(std::size_t bytes) {
   std::vector<snapshot> dropped;  // destroyed after the mutex is released
-  std::unique_lock lock(core_->mutex);
+  detail::mutex_lock lock(core_->mutex);
   if (options().when_busy == when_busy::coalesce) { dropped = core_->drop_waiting(bytes); }
   if (!dropped.empty()) { core_->next = save_outcome::coalesced; }
   const bool fits = core_->fits(bytes);
@@ -364,7 +368,8 @@ bool saver::make_room(std::size_t bytes) {
 }
 
 bool saver::wait_for_room(std::size_t bytes, clock::time_point when, const std::stop_token& stop) {
-  return detail::wait_or_stop(*options().clock, core_->mutex, core_->changed, when, stop, [&] { return core_->fits(bytes); });
+  return detail::wait_or_stop(*options().clock, core_->mutex, core_->changed, when, stop,
+                              [&]() STEPWELL_HOLDS(core_->mutex) { return core_->fits(bytes); });
 }
 
 save_outcome saver::save(snapshot taken, std::function<void()> before_commit, std::function<void(snapshot)> if_failed) {
@@ -377,7 +382,7 @@ save_outcome saver::save(snapshot taken, std::function<void()> before_commit, st
   }
   const auto bytes = taken.size_bytes();
   std::vector<snapshot> replaced;  // destroyed after the mutex is released: returning a buffer may call a waiting callback
-  std::unique_lock lock(core_->mutex);
+  detail::mutex_lock lock(core_->mutex);
   auto outcome = std::exchange(core_->next, save_outcome::queued);
   if (!core_->fits(bytes)) {
     if (options().when_busy == when_busy::skip) { return save_outcome::skipped; }
@@ -391,9 +396,8 @@ save_outcome saver::save(snapshot taken, std::function<void()> before_commit, st
 saved_checkpoint saver::save_and_wait(snapshot taken) {
   core_->throw_if_closed();
   const auto waiting = std::make_shared<ticket>();
-  std::unique_lock lock(core_->mutex);
+  detail::mutex_lock lock(core_->mutex);
   core_->enqueue(lock, {.taken = std::move(taken), .waiting = waiting});
-  lock.lock();
   core_->wait(lock, [&] { return waiting->saved || waiting->failure; });
   if (waiting->saved) { return *waiting->saved; }
   const auto failure = std::exchange(waiting->failure, nullptr);
@@ -408,7 +412,7 @@ bool saver::has_failure() const noexcept { return core_->has_failure.load(std::m
 
 void saver::throw_if_failed() {
   if (!has_failure()) { return; }
-  std::unique_lock lock(core_->mutex);
+  detail::mutex_lock lock(core_->mutex);
   core_->has_failure = false;
   auto failure = std::exchange(core_->failure, nullptr);
   lock.unlock();
@@ -416,12 +420,12 @@ void saver::throw_if_failed() {
 }
 
 bool saver::busy() const {
-  const std::lock_guard lock(core_->mutex);
+  const detail::mutex_lock lock(core_->mutex);
   return !core_->is_idle();
 }
 
 save_backlog saver::backlog() const {
-  const std::lock_guard lock(core_->mutex);
+  const detail::mutex_lock lock(core_->mutex);
   save_backlog total;
   const auto& current = core_->current;
   if (current && current->taken) { total = {current->taken->size_bytes(), options().clock->now() - current->begun, 0}; }
@@ -432,7 +436,7 @@ save_backlog saver::backlog() const {
 std::function<bool(clock::time_point, const std::stop_token&)> saver::waits_for_accepted() const {
   return [core = core_](clock::time_point when, const std::stop_token& stop) {
     std::optional<std::uint64_t> last;
-    return detail::wait_or_stop(*core->options.clock, core->mutex, core->changed, when, stop, [&] {
+    return detail::wait_or_stop(*core->options.clock, core->mutex, core->changed, when, stop, [&]() STEPWELL_HOLDS(core->mutex) {
       if (!last) { last = core->accepted; }
       return core->ended >= *last;
     });
@@ -443,7 +447,7 @@ bool saver::wait_until_idle(clock::time_point when, const std::stop_token& stop)
   for (;;) {
     alarm too_late;  // the alarm of a retry that is made at once; cancelled after the mutex is released
     bool retries = false;
-    const auto has_changed = [&] {
+    const auto has_changed = [&]() STEPWELL_HOLDS(core_->mutex) {
       if (core_->is_idle()) { return true; }
       if (core_->retry_at >= when && core_->take_retry()) {
         too_late = std::move(core_->retry);
@@ -459,8 +463,8 @@ bool saver::wait_until_idle(clock::time_point when, const std::stop_token& stop)
 }
 
 void saver::drain() {
-  std::unique_lock lock(core_->mutex);
-  core_->wait(lock, [this] { return core_->is_idle(); });
+  detail::mutex_lock lock(core_->mutex);
+  core_->wait(lock, [this]() STEPWELL_HOLDS(core_->mutex) { return core_->is_idle(); });
   core_->state.note_drain(true);
   lock.unlock();
   throw_if_failed();
@@ -469,7 +473,7 @@ void saver::drain() {
 void saver::drain(clock::time_point deadline) {
   const bool is_idle = wait_until_idle(deadline);
   {
-    const std::lock_guard lock(core_->mutex);
+    const detail::mutex_lock lock(core_->mutex);
     core_->state.note_drain(is_idle);
   }
   if (!is_idle) {
@@ -480,7 +484,7 @@ void saver::drain(clock::time_point deadline) {
 
 void saver::close() noexcept {
   if (!core_->owner.is_this_process()) { return; }  // a child process made by fork: the parent saves
-  std::unique_lock lock(core_->mutex);
+  detail::mutex_lock lock(core_->mutex);
   if (core_->state.is_closed()) { return; }
   const bool is_late = core_->state.phase() == saver_phase::late;
   core_->state.to(saver_phase::closing);
@@ -497,14 +501,14 @@ void saver::close() noexcept {
     return log_error(directory() +
                      ": a checkpoint is still being written in the background; the directory stays locked until the write ends");
   }
-  core_->wait(lock, [this] { return core_->is_idle(); });
+  core_->wait(lock, [this]() STEPWELL_HOLDS(core_->mutex) { return core_->is_idle(); });
   core_->state.to(saver_phase::releasing);
   lock.unlock();
   core_->release();
 }
 
 void saver::detach() noexcept {
-  std::unique_lock lock(core_->mutex);
+  detail::mutex_lock lock(core_->mutex);
   if (core_->state.is_closed()) { return; }
   core_->state.to(saver_phase::detached);
   const bool is_over = core_->begins_release();
@@ -518,7 +522,7 @@ void saver::detach() noexcept {
 }
 
 void saver::hold_until_released(std::shared_ptr<void> hold) {
-  const std::lock_guard lock(core_->mutex);
+  const detail::mutex_lock lock(core_->mutex);
   if (core_->state.phase() != saver_phase::released) { core_->hold.swap(hold); }
 }
 
@@ -527,7 +531,7 @@ std::optional<checkpoint_reader> saver::restore_newest() { return core_->directo
 std::optional<checkpoint_reader> saver::open_newest() { return core_->directory.open_newest(core_); }
 
 std::optional<saved_checkpoint> saver::latest() const {
-  const std::lock_guard lock(core_->mutex);
+  const detail::mutex_lock lock(core_->mutex);
   return core_->latest;
 }
 

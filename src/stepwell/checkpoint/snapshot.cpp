@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/snapshot.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/detail/wait_or_stop.hpp"
 #include "stepwell/base/error.hpp"
@@ -19,7 +20,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -215,48 +215,48 @@ struct snapshot_pool::state {
   /// Decides at a capture whether buffers keep their memory.
   void note_capture() {
     if (!time) { return; }
-    const std::lock_guard lock(mutex);
+    const detail::mutex_lock lock(mutex);
     const auto now = time->now();
     keeps = last_capture && now - *last_capture < keep_for;
     last_capture = now;
   }
 
-  std::mutex mutex;
+  detail::checked_mutex mutex;
   std::condition_variable returned;
   std::atomic<std::size_t> held = 0;
   std::shared_ptr<clock> time;  // null: buffers always keep their memory
   clock::duration keep_for = {};
-  std::optional<clock::time_point> last_capture;
-  bool keeps = true;
-  std::vector<std::unique_ptr<memory>> free;  // its capacity suffices for all buffers that are made
-  std::size_t made_count = 0;
-  std::size_t unmade;  // number of buffers that may still be made
-  std::vector<std::function<void()>> wakers;
+  std::optional<clock::time_point> last_capture STEPWELL_GUARDED_BY(mutex);
+  bool keeps STEPWELL_GUARDED_BY(mutex) = true;
+  std::vector<std::unique_ptr<memory>> free STEPWELL_GUARDED_BY(mutex);  // its capacity suffices for all buffers that are made
+  std::size_t made_count STEPWELL_GUARDED_BY(mutex) = 0;
+  std::size_t unmade STEPWELL_GUARDED_BY(mutex);  // number of buffers that may still be made
+  std::vector<std::function<void()>> wakers STEPWELL_GUARDED_BY(mutex);
 
-  /// @pre The mutex is held.
-  [[nodiscard]] bool has_free() const noexcept { return !free.empty() || unmade != 0; }
-  /// @pre The mutex is held and `has_free()`.
-  [[nodiscard]] std::unique_ptr<memory> take() {
+  [[nodiscard]] bool has_free() const noexcept STEPWELL_HOLDS(mutex) { return !free.empty() || unmade != 0; }
+  /// @pre `has_free()`.
+  [[nodiscard]] std::unique_ptr<memory> take() STEPWELL_HOLDS(mutex) {
     if (free.empty()) { make_free(); }
     auto taken = std::move(free.back());
     free.pop_back();
     return taken;
   }
-  /// Makes a buffer. @pre The mutex is held and `unmade` is not 0.
-  void make_free() {
+  /// Makes a buffer. @pre `unmade` is not 0.
+  void make_free() STEPWELL_HOLDS(mutex) {
     free.reserve(made_count + 1);
     free.push_back(make());
     ++made_count;
     --unmade;
   }
   /// Releases the memory of all free buffers.
-  void release_free(std::unique_lock<std::mutex>& lock) noexcept {
+  void release_free() noexcept STEPWELL_HOLDS(mutex) {
     while (!free.empty()) {
       auto released = std::move(free.back());
       free.pop_back();
-      lock.unlock();  // releasing may take long
-      released.reset();
-      lock.lock();
+      {
+        const detail::mutex_unlock unlocked(mutex);  // releasing may take long
+        released.reset();
+      }
       --made_count;
       ++unmade;
     }
@@ -285,9 +285,9 @@ void snapshot_pool::buffer::give_back() noexcept {
   memory_->cancel_copy();
   if (!pool_) { return memory_.reset(); }  // it has left its pool
   std::vector<std::function<void()>> wakers;
-  std::unique_lock lock(pool_->mutex);
+  detail::mutex_lock lock(pool_->mutex);
   pool_->free.push_back(std::move(memory_));  // never allocates: `make_free` reserved enough capacity
-  if (!pool_->keeps) { pool_->release_free(lock); }
+  if (!pool_->keeps) { pool_->release_free(); }
   wakers.swap(pool_->wakers);
   lock.unlock();
   pool_->returned.notify_all();
@@ -307,24 +307,25 @@ snapshot_pool snapshot_pool::on_demand(std::size_t buffers, std::shared_ptr<cloc
   auto pool_state = std::make_shared<state>(buffers);
   pool_state->time = std::move(time);
   pool_state->keep_for = keep_for;
+  const detail::mutex_lock lock(pool_state->mutex);
   pool_state->keeps = false;
   return snapshot_pool(std::move(pool_state));
 }
 
 std::optional<snapshot_pool::buffer> snapshot_pool::try_acquire() {
-  const std::lock_guard lock(state_->mutex);
+  const detail::mutex_lock lock(state_->mutex);
   return state_->has_free() ? std::optional(buffer(state_, state_->take())) : std::nullopt;
 }
 
 snapshot_pool::buffer snapshot_pool::acquire() {
-  std::unique_lock lock(state_->mutex);
-  state_->returned.wait(lock, [this] { return state_->has_free(); });
+  detail::mutex_lock lock(state_->mutex);
+  state_->returned.wait(lock, [this]() STEPWELL_HOLDS(state_->mutex) { return state_->has_free(); });
   return {state_, state_->take()};
 }
 
 std::optional<snapshot_pool::buffer> snapshot_pool::acquire_until(clock& source, clock::time_point when, const std::stop_token& stop) {
   std::optional<buffer> acquired;
-  detail::wait_or_stop(source, state_->mutex, state_->returned, when, stop, [&] {
+  detail::wait_or_stop(source, state_->mutex, state_->returned, when, stop, [&]() STEPWELL_HOLDS(state_->mutex) {
     if (state_->has_free()) { acquired = buffer(state_, state_->take()); }
     return acquired.has_value();
   });
@@ -333,14 +334,14 @@ std::optional<snapshot_pool::buffer> snapshot_pool::acquire_until(clock& source,
 
 void snapshot_pool::when_available(std::function<void()> wake) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const detail::mutex_lock lock(state_->mutex);
     if (!state_->has_free()) { return state_->wakers.push_back(std::move(wake)); }
   }
   wake();
 }
 
 std::size_t snapshot_pool::available() const {
-  const std::lock_guard lock(state_->mutex);
+  const detail::mutex_lock lock(state_->mutex);
   return state_->free.size() + state_->unmade;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/random.hpp"
 
@@ -13,7 +14,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,7 +43,7 @@ public:
   /// @errors `cancelled_error` if the queue is closed at the time of the call, or if `close(true)` ends the wait. In both cases, `value` is
   ///   unchanged.
   void enqueue(T&& value) {
-    std::unique_lock lock(mutex_);
+    stepwell::detail::mutex_lock lock(mutex_);
     if (is_closed_) { throw_cancelled(" is closed"); }
     if (is_full()) { wait_for_space(lock); }
     store_.push(std::move(value));
@@ -85,7 +85,7 @@ public:
   /// `cancelled_error`. A second call with true therefore ends the wait of producers that the first call left blocked. Returns false if the
   /// queue was closed before.
   bool close(bool cancel_pending_enqueues = false) {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     if (cancel_pending_enqueues) { ++cancel_count_; }
     not_full_.notify_all();
     not_empty_.notify_all();
@@ -93,17 +93,17 @@ public:
   }
   /// Reverts a `close`: the queue accepts elements again. The elements that are already in the queue stay there.
   void reopen() {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     is_closed_ = false;
   }
 
   [[nodiscard]] bool is_closed() const {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     return is_closed_;
   }
   /// Returns the number of elements in the queue, without the current element of the loop.
   [[nodiscard]] std::size_t size() const {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     return store_.size();
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
@@ -119,16 +119,16 @@ protected:
 private:
   static constexpr clock::time_point forever = clock::time_point::max();
 
-  [[nodiscard]] bool is_full() const { return store_.size() >= capacity_; }
+  [[nodiscard]] bool is_full() const STEPWELL_HOLDS(mutex_) { return store_.size() >= capacity_; }
   /// Returns true at the end of the data: the queue is closed and empty, and no producer is blocked.
-  [[nodiscard]] bool is_over() const { return is_closed_ && store_.size() == 0 && blocked_producers_ == 0; }
+  [[nodiscard]] bool is_over() const STEPWELL_HOLDS(mutex_) { return is_closed_ && store_.size() == 0 && blocked_producers_ == 0; }
 
   [[noreturn]] void throw_cancelled(const char* why) const { throw cancelled_error("the queue \"" + name() + "\"" + why); }
 
-  void wait_for_space(std::unique_lock<std::mutex>& lock) {
+  void wait_for_space(stepwell::detail::mutex_lock& lock) STEPWELL_HOLDS(mutex_) {
     const auto count_before = cancel_count_;
     ++blocked_producers_;
-    time_->wait_until(lock, not_full_, forever, [&] { return !is_full() || count_before != cancel_count_; });
+    time_->wait_until(lock, not_full_, forever, [&]() STEPWELL_HOLDS(mutex_) { return !is_full() || count_before != cancel_count_; });
     --blocked_producers_;
     if (count_before == cancel_count_) { return; }
     if (is_over()) { not_empty_.notify_all(); }
@@ -136,8 +136,8 @@ private:
   }
 
   void take_into(std::optional<T>& taken) {
-    std::unique_lock lock(mutex_);
-    time_->wait_until(lock, not_empty_, forever, [&] { return store_.can_give(is_closed_) || is_over(); });
+    stepwell::detail::mutex_lock lock(mutex_);
+    time_->wait_until(lock, not_empty_, forever, [&]() STEPWELL_HOLDS(mutex_) { return store_.can_give(is_closed_) || is_over(); });
     if (is_over()) { return; }
     taken.emplace(store_.pop());
     not_full_.notify_one();
@@ -147,13 +147,13 @@ private:
   const std::size_t capacity_;
   const std::string name_;
   const std::shared_ptr<clock> time_;
-  mutable std::mutex mutex_;
+  mutable stepwell::detail::checked_mutex mutex_;
   std::condition_variable not_full_;   // producers wait here
   std::condition_variable not_empty_;  // consumers wait here
-  Store store_;
-  std::uint64_t cancel_count_ = 0;     // number of times pending enqueues were cancelled
-  std::size_t blocked_producers_ = 0;  // number of blocked producers
-  bool is_closed_ = false;
+  Store store_ STEPWELL_GUARDED_BY(mutex_);
+  std::uint64_t cancel_count_ STEPWELL_GUARDED_BY(mutex_) = 0;     // number of times pending enqueues were cancelled
+  std::size_t blocked_producers_ STEPWELL_GUARDED_BY(mutex_) = 0;  // number of blocked producers
+  bool is_closed_ STEPWELL_GUARDED_BY(mutex_) = false;
   std::optional<T> current_;  // current element of the loop; used without the lock
 };
 

@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <set>
 #include <stop_token>
 #include <thread>
@@ -193,7 +192,10 @@ public:
     if (!memory) { return true; }  // not reached: `collect` has freed the only one
     taken_ = std::make_shared<const snapshot>(at.capture(std::move(*memory)));
     cancel_ = std::stop_source();
-    has_ended_ = false;
+    {
+      const mutex_lock lock(mutex_);
+      has_ended_ = false;
+    }
     auto started = start_thread("evaluation", [this, cancelled = cancel_.get_token(), name = session_->name()] {
       const log_scope named(name);
       set_thread_name(options.name);
@@ -203,7 +205,7 @@ public:
       } catch (...) { failure_ = std::current_exception(); }
       took_ = now() - begin;
       {
-        const std::lock_guard lock(mutex_);
+        const mutex_lock lock(mutex_);
         has_ended_ = true;
       }
       ended_.notify_all();
@@ -222,7 +224,7 @@ public:
     if (!thread_.joinable()) { return; }
     const auto end = [&] { return session_->end_of_waits(until).on(*time_); };
     const auto wait = [&](clock::time_point when, const std::stop_token& stop) {
-      return wait_or_stop(*time_, mutex_, ended_, when, stop, [this] { return has_ended_; });
+      return wait_or_stop(*time_, mutex_, ended_, when, stop, [this]() STEPWELL_HOLDS(mutex_) { return has_ended_; });
     };
     if (!session_->signals()->wait_with_stop(end, wait)) { return drop(); }
     thread_.join();
@@ -277,7 +279,7 @@ public:
 
 private:
   [[nodiscard]] bool has_ended() {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     return has_ended_;
   }
   void join() {
@@ -338,9 +340,9 @@ private:
   outcome found_;                   // written by the thread, like the two members below; read after it was joined
   std::exception_ptr failure_;
   clock::duration took_ = {};
-  std::mutex mutex_;
+  checked_mutex mutex_;
   std::condition_variable ended_;
-  bool has_ended_ = false;  // guarded by mutex_
+  bool has_ended_ STEPWELL_GUARDED_BY(mutex_) = false;
   owned_thread thread_;
 };
 

@@ -2,6 +2,7 @@
 #include "stepwell/io/fenced_directory.hpp"
 
 #include "stepwell/base/detail/function_ref.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/io/atomic_file.hpp"
@@ -14,7 +15,6 @@
 #include <charconv>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <set>
@@ -409,8 +409,7 @@ struct fenced_directory::state : std::enable_shared_from_this<state> {
   state(std::string wanted, std::shared_ptr<file_system> below, fence_use when)
       : base(below ? std::move(below) : posix_file_system()), directory(std::move(wanted)), use(when) {}
 
-  /// @pre The mutex is held. Like those of the functions below.
-  result<void> open_fence() {
+  result<void> open_fence() STEPWELL_HOLDS(mutex) {
     if (opened) { return opened->check(); }
     if (auto made = base->create_directories(directory); !made) { return made; }
     auto root = base->canonical(directory);
@@ -431,7 +430,7 @@ struct fenced_directory::state : std::enable_shared_from_this<state> {
   }
 
   /// Returns `path` relative to the directory, or nothing if it is outside.
-  [[nodiscard]] std::optional<std::string> inside(const std::string& path) const {
+  [[nodiscard]] std::optional<std::string> inside(const std::string& path) const STEPWELL_HOLDS(mutex) {
     const auto whole = absolute_path(path);
     if (!whole) { return std::nullopt; }
     const auto plain = normal(*whole);
@@ -444,7 +443,7 @@ struct fenced_directory::state : std::enable_shared_from_this<state> {
   /// Opens a file for writing while the fence is not open. Keeps its path, in case the fence is opened later.
   result<std::unique_ptr<file>> open_unfenced(const std::string& path, open_mode mode) {
     auto opened_file = base->open(path, mode);
-    const std::lock_guard lock(mutex);
+    const stepwell::detail::mutex_lock lock(mutex);
     const bool may_matter = opened_file && !is_lockable && use == fence_use::if_not_lockable && !is_temporary_name(base_name(path));
     if (const auto whole = absolute_path(path); may_matter && whole) { unrecorded.push_back(normal(*whole)); }
     return opened_file;
@@ -452,7 +451,7 @@ struct fenced_directory::state : std::enable_shared_from_this<state> {
 
   /// Returns the route of a change. Opens the fence if it is always used.
   result<route> route_of(const std::string& path) {
-    const std::lock_guard lock(mutex);
+    const stepwell::detail::mutex_lock lock(mutex);
     if (!opened && use != fence_use::always) { return route{}; }
     const auto rest = inside(path);
     if (!rest) { return route{}; }
@@ -466,12 +465,13 @@ struct fenced_directory::state : std::enable_shared_from_this<state> {
   const std::string directory;
   const fence_use use;
 
-  std::mutex mutex;  // guards the members below; held while the fence is opened
-  std::shared_ptr<fence> opened;
-  std::set<std::string> locked;         // paths of the locks that are held
-  bool was_released = false;            // a lock was held and released
-  bool is_lockable = false;             // the other file system has locked a file
-  std::vector<std::string> unrecorded;  // paths of files that were opened for writing before it was known whether a fence is necessary
+  stepwell::detail::checked_mutex mutex;  // held while the fence is opened
+  std::shared_ptr<fence> opened STEPWELL_GUARDED_BY(mutex);
+  std::set<std::string> locked STEPWELL_GUARDED_BY(mutex);  // paths of the locks that are held
+  bool was_released STEPWELL_GUARDED_BY(mutex) = false;     // a lock was held and released
+  bool is_lockable STEPWELL_GUARDED_BY(mutex) = false;      // the other file system has locked a file
+  std::vector<std::string> unrecorded
+      STEPWELL_GUARDED_BY(mutex);  // paths of files that were opened for writing before it was known whether a fence is necessary
 };
 
 namespace {
@@ -502,13 +502,13 @@ fence_use fenced_directory::use() const noexcept { return state_->use; }
 const std::string& fenced_directory::directory() const noexcept { return state_->directory; }
 
 result<std::uint64_t> fenced_directory::open_fence() {
-  const std::lock_guard lock(state_->mutex);
+  const stepwell::detail::mutex_lock lock(state_->mutex);
   if (auto is_newest = state_->open_fence(); !is_newest) { return std::move(is_newest).error(); }
   return state_->opened->number();
 }
 
 result<void> fenced_directory::check() {
-  const std::lock_guard lock(state_->mutex);
+  const stepwell::detail::mutex_lock lock(state_->mutex);
   return state_->opened ? state_->opened->check() : result<void>();
 }
 
@@ -566,8 +566,8 @@ result<file_info> fenced_directory::stat(const std::string& path) { return state
 result<std::string> fenced_directory::canonical(const std::string& path) { return state_->base->canonical(path); }
 
 result<std::unique_ptr<file_lock>> fenced_directory::lock(const std::string& path) {
-  const std::lock_guard lock(state_->mutex);
   auto& all = *state_;
+  const stepwell::detail::mutex_lock lock(all.mutex);
   std::unique_ptr<file_lock> held;
   if (all.use == fence_use::if_not_lockable && (!all.opened || all.is_lockable)) {
     auto locked = all.base->lock(path);
@@ -588,7 +588,7 @@ result<std::unique_ptr<file_lock>> fenced_directory::lock(const std::string& pat
                   path);
   }
   return std::make_unique<fence_lock>(std::move(held), [shared = state_, name = *rest] {
-    const std::lock_guard releasing(shared->mutex);
+    const stepwell::detail::mutex_lock releasing(shared->mutex);
     shared->locked.erase(name);
     shared->was_released = true;
   });

@@ -2,13 +2,13 @@
 #include "stepwell/io/pool.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/log.hpp"
 
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -40,7 +40,7 @@ struct shared_call {
 struct pool::core {
   /// Queues `job` for the threads and empties it. Returns false if the pool no longer accepts jobs.
   bool try_post(std::function<void()>& job) {
-    const std::lock_guard lock(mutex);
+    const stepwell::detail::mutex_lock lock(mutex);
     if (is_joined) { return false; }
     jobs.push_back(std::move(job));
     changed.notify_one();
@@ -49,18 +49,18 @@ struct pool::core {
 
   /// Makes `try_post` reject further jobs. The threads end after they have run all queued jobs.
   void take_no_more() {
-    const std::lock_guard lock(mutex);
+    const stepwell::detail::mutex_lock lock(mutex);
     is_joined = true;
     changed.notify_all();
   }
 
   void run() {
     pool_of_this_thread = this;
-    std::unique_lock lock(mutex);
+    stepwell::detail::mutex_lock lock(mutex);
     while (true) {
-      changed.wait(lock, [this] { return is_joined || !jobs.empty() || calls != nullptr; });
+      changed.wait(lock, [this]() STEPWELL_HOLDS(mutex) { return is_joined || !jobs.empty() || calls != nullptr; });
       if (jobs.empty() && calls != nullptr) {
-        help(*calls, lock);
+        help(*calls);
         continue;
       }
       if (jobs.empty()) { return; }
@@ -73,12 +73,13 @@ struct pool::core {
     }
   }
 
-  /// Runs the work of `call` on a thread of the pool. @pre `lock` holds the mutex.
-  void help(shared_call& call, std::unique_lock<std::mutex>& lock) {
+  /// Runs the work of `call` on a thread of the pool.
+  void help(shared_call& call) STEPWELL_HOLDS(mutex) {
     ++call.running;
-    lock.unlock();
-    call.work();
-    lock.lock();
+    {
+      const stepwell::detail::mutex_unlock unlocked(mutex);
+      call.work();
+    }
     unlink(call);  // nothing is left to do
     if (--call.running == 0) { helped.notify_all(); }
   }
@@ -86,18 +87,18 @@ struct pool::core {
   void share(function_ref<void()> work) {
     shared_call call{work};
     {
-      const std::lock_guard lock(mutex);
+      const stepwell::detail::mutex_lock lock(mutex);
       call.next = std::exchange(calls, &call);
       changed.notify_all();
     }
     work();
-    std::unique_lock lock(mutex);
+    stepwell::detail::mutex_lock lock(mutex);
     unlink(call);
     helped.wait(lock, [&call] { return call.running == 0; });
   }
 
-  /// Removes `call` from the list, if it is there. @pre The mutex is held.
-  void unlink(const shared_call& call) noexcept {
+  /// Removes `call` from the list, if it is there.
+  void unlink(const shared_call& call) noexcept STEPWELL_HOLDS(mutex) {
     for (auto** at = &calls; *at != nullptr; at = &(*at)->next) {
       if (*at == &call) {
         *at = call.next;
@@ -106,12 +107,12 @@ struct pool::core {
     }
   }
 
-  std::mutex mutex;
+  stepwell::detail::checked_mutex mutex;
   std::condition_variable changed;
   std::condition_variable helped;
-  shared_call* calls = nullptr;  // calls of `share` that idle threads may join
-  std::deque<std::function<void()>> jobs;
-  bool is_joined = false;
+  shared_call* calls STEPWELL_GUARDED_BY(mutex) = nullptr;  // calls of `share` that idle threads may join
+  std::deque<std::function<void()>> jobs STEPWELL_GUARDED_BY(mutex);
+  bool is_joined STEPWELL_GUARDED_BY(mutex) = false;
   std::vector<stepwell::detail::owned_thread> threads;  // the pool joins or detaches them
 };
 

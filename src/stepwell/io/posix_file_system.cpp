@@ -2,6 +2,7 @@
 //
 // The file system of this machine: files by pread and pwrite, and locks by flock.
 #include "stepwell/base/detail/host_name.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/log.hpp"
@@ -22,7 +23,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -62,7 +62,7 @@ public:
     const auto pages = bytes.first(bytes.size() / page_size * page_size);
     if (reinterpret_cast<std::uintptr_t>(pages.data()) % page_size == 0) { return write_pages(offset, pages); }
     const auto copied = pages.first(std::min(pages.size(), most_copied));
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     std::memcpy(aligned_.get(), copied.data(), copied.size());
     return write_pages(offset, {aligned_.get(), copied.size()});
   }
@@ -88,8 +88,8 @@ private:
 
   int cached_;
   int uncached_;
-  std::mutex mutex_;
-  page_memory aligned_;
+  stepwell::detail::checked_mutex mutex_;
+  page_memory aligned_ STEPWELL_GUARDED_BY(mutex_);
   std::atomic<bool> is_refused_ = false;
 };
 
@@ -180,7 +180,7 @@ public:
   std::uint64_t skip_hole(std::uint64_t offset) noexcept override { return platform::skip_hole(descriptor_, offset); }
 
   result<void> sync() override {
-    const std::lock_guard lock(sync_mutex_);
+    const stepwell::detail::mutex_lock lock(sync_mutex_);
     if (sync_failure_) { return *sync_failure_; }
     if (retry_on_signal([&] { return platform::sync_to_disk(descriptor_); }) < 0) {
       sync_failure_ = status_from_errno(errno, "could not sync it to the disk (fsync), written data may be lost", path());
@@ -248,8 +248,8 @@ private:
   int descriptor_;
   std::unique_ptr<uncached_writer> past_cache_;
   uncached_reader from_disk_;
-  std::mutex sync_mutex_;
-  std::optional<status> sync_failure_;
+  stepwell::detail::checked_mutex sync_mutex_;
+  std::optional<status> sync_failure_ STEPWELL_GUARDED_BY(sync_mutex_);
 };
 
 status refused(std::string_view tried, std::string_view why, const std::string& path) {

@@ -5,13 +5,13 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/locks.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -110,14 +110,14 @@ public:
   /// Returns the first requested stop that belongs to the state of its step, also if another stop came before it. Checkpoints contain it.
   /// Empty if there is none.
   [[nodiscard]] std::optional<stop_reason> stop_of_step() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return of_step_;
   }
   /// Withdraws a stop that follows from the state, before a recovery restores an earlier state: the causes `last_step`, `no_progress` and
   /// `criterion`. Their hooks request it again if it also follows from the restored state, or from a later one. Stops for other causes persist.
   /// @see D-12
   void withdraw_stop_of_state() {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     if (!is_of_state(why_)) { return; }
     why_ = std::exchange(next_why_, {});
     if (why_.cause != stop_cause::none) { return; }
@@ -127,7 +127,7 @@ public:
   /// Requests a stop, and a save at the next boundary, because the process will be ended. `now` is the current time of the session's clock.
   void end_process(std::string why, clock::time_point now) {
     {
-      const std::lock_guard lock(mutex_);
+      const detail::mutex_lock lock(mutex_);
       if (!process_ends_) { process_ends_ = now; }
       asked_by_ = why;
     }
@@ -136,7 +136,7 @@ public:
   }
   /// Returns the time of the first call of `end_process`. Empty before that call.
   [[nodiscard]] std::optional<clock::time_point> process_ends() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return process_ends_;
   }
   /// Sets the time within which all data must become durable after `end_process`. Called before other threads use this object.
@@ -181,7 +181,7 @@ public:
   /// Appends `plan`, the decision whether the state is saved, to the text of `why()`. Replaces an earlier plan. Has an effect only if the
   /// stop was requested by `end_process`.
   void note_plan(std::string_view plan) {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     if (why_.cause == stop_cause::signal) { why_.text = asked_by_ + "; " + std::string(plan); }
   }
   [[nodiscard]] bool stopped_by_hook() const noexcept { return (bits_.load(std::memory_order_relaxed) & hook_bit) != 0; }
@@ -189,19 +189,19 @@ public:
   /// Returns a token for blocking calls outside this class. A stop is requested for the token when a stop of the session is requested.
   /// After `withdraw_stop_of_state`, a new token is needed.
   [[nodiscard]] std::stop_token stop_token() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return stopped_for_others_.get_token();
   }
   /// Blocks until a stop is requested or `interrupt` is called, at most until `when`. Returns false if `when` was reached first.
   bool wait_for_stop(clock& time, clock::time_point when) {
-    std::unique_lock lock(mutex_);
+    detail::mutex_lock lock(mutex_);
     return time.wait_until(lock, stopped_, when, [this] { return stop_requested() || interrupted(); });
   }
 
   /// Interrupts the creation of the session: if the creation is waiting for the chief or for a checkpoint, or begins such a wait later, it
   /// throws `cancelled_error`. An interruption is not a stop: the session can be created after `clear_interruption`.
   void interrupt() {
-    std::unique_lock lock(mutex_);
+    detail::mutex_lock lock(mutex_);
     bits_.fetch_or(interrupt_bit, std::memory_order_release);
     auto others = interrupted_for_others_;
     lock.unlock();
@@ -209,7 +209,7 @@ public:
     others.request_stop();
   }
   void clear_interruption() {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     if (interrupted_for_others_.stop_requested()) { interrupted_for_others_ = std::stop_source(); }
     bits_.fetch_and(~interrupt_bit, std::memory_order_acq_rel);
   }
@@ -217,7 +217,7 @@ public:
   /// Returns a token for blocking calls outside this class. `interrupt` requests a stop for the token. If an interruption is already in
   /// effect, the token is stopped from the beginning. After `clear_interruption`, a new token is needed.
   [[nodiscard]] std::stop_token interruption_token() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return interrupted_for_others_.get_token();
   }
 
@@ -246,13 +246,13 @@ public:
   /// Returns the reason of the stop. If no stop was requested, returns the reason stored by `note_failure`. If no reason is stored either,
   /// the returned cause is `none`.
   [[nodiscard]] stop_reason why() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return why_.cause != stop_cause::none ? why_ : failed_;
   }
   /// Stores `why`, which describes a failure that ended the loop. If the session continues after all, it calls `forget_failure`, which
   /// clears the stored reason.
   void note_failure(stop_reason why) {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     failed_ = std::move(why);
   }
   void forget_failure() noexcept { note_failure({}); }
@@ -260,7 +260,7 @@ public:
   /// Stores `text` under `name`, as a note for displays of progress. Replaces the previous text of this name. An empty text removes the
   /// note.
   void show(std::string name, std::string text) {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     const auto known = std::find_if(notes_.begin(), notes_.end(), [&](const auto& one) { return one.first == name; });
     if (known == notes_.end()) {
       notes_.emplace_back(std::move(name), std::move(text));
@@ -271,7 +271,7 @@ public:
   }
   /// Returns the notes as pairs of name and text, in the order in which they were stored first.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> shown() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return notes_;
   }
 
@@ -287,13 +287,13 @@ public:
   /// Reports a failure of background work. The session throws it at the next boundary.
   void report_failure(std::exception_ptr failure) {
     {
-      const std::lock_guard lock(mutex_);
+      const detail::mutex_lock lock(mutex_);
       failures_.push_back(std::move(failure));
     }
     notify();
   }
   [[nodiscard]] std::vector<std::exception_ptr> take_failures() {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return std::exchange(failures_, {});
   }
 
@@ -313,12 +313,12 @@ private:
   [[nodiscard]] static bool is_of_state(const stop_reason& why) noexcept {
     return detail::scope_of(why.cause) == detail::stop_scope::state;
   }
-  [[nodiscard]] bool replaces(const stop_reason& why) const noexcept {
+  [[nodiscard]] bool replaces(const stop_reason& why) const noexcept STEPWELL_HOLDS(mutex_) {
     if (why.cause == stop_cause::nan) { return is_of_state(why_); }
     return why.cause == stop_cause::error && why_.cause != stop_cause::error;
   }
   void stop(stop_reason why, unsigned bits) {
-    std::unique_lock lock(mutex_);
+    detail::mutex_lock lock(mutex_);
     if (!of_step_ && detail::scope_of(why.cause) == detail::stop_scope::step) { of_step_ = why; }
     if (why_.cause == stop_cause::none || replaces(why)) {
       why_ = std::move(why);
@@ -333,20 +333,20 @@ private:
   }
 
   std::atomic<unsigned> bits_ = 0;
-  mutable std::mutex mutex_;
+  mutable detail::checked_mutex mutex_;
   std::condition_variable stopped_;
-  std::stop_source stopped_for_others_;
+  std::stop_source stopped_for_others_ STEPWELL_GUARDED_BY(mutex_);
   std::stop_source process_ends_for_others_;
-  std::stop_source interrupted_for_others_;
-  stop_reason why_;
-  stop_reason next_why_;  // the first request that does not follow from the state, if `why_` follows from it
-  stop_reason failed_;
-  std::optional<stop_reason> of_step_;
-  std::optional<clock::time_point> process_ends_;
+  std::stop_source interrupted_for_others_ STEPWELL_GUARDED_BY(mutex_);
+  stop_reason why_ STEPWELL_GUARDED_BY(mutex_);
+  stop_reason next_why_ STEPWELL_GUARDED_BY(mutex_);  // the first request that does not follow from the state, if `why_` follows from it
+  stop_reason failed_ STEPWELL_GUARDED_BY(mutex_);
+  std::optional<stop_reason> of_step_ STEPWELL_GUARDED_BY(mutex_);
+  std::optional<clock::time_point> process_ends_ STEPWELL_GUARDED_BY(mutex_);
   std::optional<clock::duration> grace_;
-  std::string asked_by_;
-  std::vector<std::exception_ptr> failures_;
-  std::vector<std::pair<std::string, std::string>> notes_;  // pairs of name and text
+  std::string asked_by_ STEPWELL_GUARDED_BY(mutex_);
+  std::vector<std::exception_ptr> failures_ STEPWELL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, std::string>> notes_ STEPWELL_GUARDED_BY(mutex_);  // pairs of name and text
 };
 
 }  // namespace stepwell

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/protocol/watched_values.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -9,7 +11,7 @@ namespace stepwell {
 std::vector<history_value> watched_values::read() const {
   reads_.fetch_add(1, std::memory_order_relaxed);
   std::vector<history_value> all;
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   for (const auto& [name, value, step] : values_) {
     if (value) { all.push_back({name, *value, step}); }
   }
@@ -17,7 +19,7 @@ std::vector<history_value> watched_values::read() const {
 }
 
 std::size_t watched_values::add(std::string name) {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   const auto known = std::ranges::find(values_, name, &watched_value::name);
   const auto slot = static_cast<std::size_t>(known - values_.begin());
   if (known == values_.end()) { values_.push_back({std::move(name)}); }
@@ -25,7 +27,7 @@ std::size_t watched_values::add(std::string name) {
 }
 
 void watched_values::store(std::span<const std::size_t> slots, std::span<const std::optional<double>> values, std::int64_t step) {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (!values[i]) { continue; }
     values_[slots[i]].value = values[i];
@@ -34,7 +36,7 @@ void watched_values::store(std::span<const std::size_t> slots, std::span<const s
 }
 
 void watched_values::clear() {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   for (auto& one : values_) { one.value.reset(); }
 }
 

@@ -3,13 +3,13 @@
 // The newest values that the hooks of a session watch, for readers on other threads.
 #pragma once
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/protocol/session_metrics.hpp"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,9 +45,9 @@ private:
     std::int64_t step = 0;
   };
 
-  mutable std::mutex mutex_;
+  mutable detail::checked_mutex mutex_;
   mutable std::atomic<std::uint64_t> reads_ = 0;
-  std::vector<watched_value> values_;  // guarded by mutex_
+  std::vector<watched_value> values_ STEPWELL_GUARDED_BY(mutex_);
 };
 
 /// The values that one hook publishes.

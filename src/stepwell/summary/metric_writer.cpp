@@ -2,6 +2,7 @@
 #include "stepwell/summary/metric_writer.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/read_double.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
@@ -15,7 +16,6 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -250,7 +250,7 @@ struct metric_writer::core {
   void add_to_row(const format::metric_line& line) {
     const bool is_start = line.value.empty();
     const auto column = std::ranges::find(columns, line.tag);
-    std::unique_lock lock(row_mutex);
+    stepwell::detail::mutex_lock lock(row_mutex);
     for (;;) {
       if (is_row_open && (row_step != line.step || is_start)) { complete_row(); }
       if (column == columns.end() && !is_start) { return warn_of_column(line.tag); }
@@ -265,22 +265,24 @@ struct metric_writer::core {
     if (is_start) { return complete_row(); }
     row[static_cast<std::size_t>(column - columns.begin())] = line.value;
   }
-  /// Writes the line that has begun. Does not block. @pre `row_mutex` is locked, and `is_row_open`.
-  void write_row() {
-    out.append_at_once(row_bound, [&](std::byte* into) { return format::write_csv_row({into, row_bound}, row_time, row_step, row); });
+  /// Writes the line that has begun. Does not block. @pre `is_row_open`.
+  void write_row() STEPWELL_HOLDS(row_mutex) {
+    out.append_at_once(row_bound, [&](std::byte* into) STEPWELL_UNCHECKED_LOCKS {  // called inside `append_at_once`
+      return format::write_csv_row({into, row_bound}, row_time, row_step, row);
+    });
     for (auto& value : row) { value.clear(); }
     is_row_open = false;
   }
-  void complete_row() {
+  void complete_row() STEPWELL_HOLDS(row_mutex) {
     write_row();
     out.start_due_flush();
   }
   /// Writes the line that has begun, if there is one, before a flush. Does not block, and does not throw the failure of a write.
   void finish_row() {
-    const std::lock_guard lock(row_mutex);
+    const stepwell::detail::mutex_lock lock(row_mutex);
     if (is_row_open && !out.is_over()) { write_row(); }
   }
-  void warn_of_column(std::string_view tag) {
+  void warn_of_column(std::string_view tag) STEPWELL_HOLDS(row_mutex) {
     if (std::exchange(has_warned, true)) { return; }
     log_warning(fmt::format("{}: the tag \"{}\" is not one of the columns, so it is not written; other tags are not logged", path, tag));
   }
@@ -297,12 +299,13 @@ struct metric_writer::core {
   text_log log;
   output out;
 
-  std::mutex row_mutex;
-  std::vector<std::string> row = std::vector<std::string>(columns.size());  // values of the step `row_step`; empty if there is none
-  bool is_row_open = false;                                                 // true: a number was added to `row`
-  std::int64_t row_step = 0;
-  std::int64_t row_time = 0;
-  bool has_warned = false;
+  stepwell::detail::checked_mutex row_mutex;
+  std::vector<std::string> row STEPWELL_GUARDED_BY(row_mutex) =
+      std::vector<std::string>(columns.size());             // values of the step `row_step`; empty if there is none
+  bool is_row_open STEPWELL_GUARDED_BY(row_mutex) = false;  // true: a number was added to `row`
+  std::int64_t row_step STEPWELL_GUARDED_BY(row_mutex) = 0;
+  std::int64_t row_time STEPWELL_GUARDED_BY(row_mutex) = 0;
+  bool has_warned STEPWELL_GUARDED_BY(row_mutex) = false;
 };
 
 metric_writer::metric_writer(std::string path, metric_writer_options options, kind what)

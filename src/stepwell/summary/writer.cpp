@@ -4,6 +4,7 @@
 #include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/host_name.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
@@ -146,7 +147,7 @@ struct writer::core {
 
   /// Returns true at the first call with this kind and name.
   [[nodiscard]] bool is_first(std::string_view kind, std::string_view name) {
-    const std::lock_guard lock(order);
+    const stepwell::detail::mutex_lock lock(order);
     return said.insert(fmt::format("{}:{}", kind, name)).second;
   }
 
@@ -188,13 +189,13 @@ struct writer::core {
     if (!out.accepts()) { return; }
     if (!format::is_utf8(tag)) [[unlikely]] { return add_float(format::to_utf8(tag), value, step); }
     const format::scalar_event happened{times.now(), step, tag, value};
-    std::unique_lock lock(order, std::defer_lock);
-    bool is_new = false;
-    if (options.style == summary_style::tensor) {
-      lock.lock();
-      is_new = !described.contains(tag);
-      if (is_new) { described.emplace(tag); }
-    }
+    if (options.style != summary_style::tensor) { return append_float(happened, false); }
+    const stepwell::detail::mutex_lock lock(order);
+    const bool is_new = !described.contains(tag);
+    if (is_new) { described.emplace(tag); }
+    append_float(happened, is_new);
+  }
+  void append_float(const format::scalar_event& happened, bool is_new) {
     const format::scalar_encoder encoder(happened, options.style, is_new);
     append(encoder.size(), [&](std::span<std::byte> data) { encoder.write(data); });
   }
@@ -206,13 +207,15 @@ struct writer::core {
     }
     if (!out.accepts()) { return; }
     if (happened.wall_time == 0) { happened.wall_time = times.now(); }
-    std::unique_lock lock(order, std::defer_lock);
-    if (auto* const summary = std::get_if<format::summary>(&happened.what)) {
-      lock.lock();
-      for (auto& value : summary->values) {  // metadata is written only once
-        if (value.metadata && !described.insert(format::to_utf8(value.tag)).second) { value.metadata.reset(); }
-      }
+    auto* const summary = std::get_if<format::summary>(&happened.what);
+    if (summary == nullptr) { return append_event(happened); }
+    const stepwell::detail::mutex_lock lock(order);
+    for (auto& value : summary->values) {  // metadata is written only once
+      if (value.metadata && !described.insert(format::to_utf8(value.tag)).second) { value.metadata.reset(); }
     }
+    append_event(happened);
+  }
+  void append_event(const format::event& happened) {
     const auto bytes = with_memory("could not encode an event", file.path, [&] { return format::encode_event(happened); });
     if (bytes.empty()) { throw invalid_argument_error("the event exceeds the maximum size of a protobuf message (2 GiB)", file.path); }
     add_bytes(std::as_bytes(std::span(bytes)));
@@ -269,9 +272,9 @@ struct writer::core {
   event_file file;
   output out;
 
-  std::mutex order;  // held from the lookup of a tag until its value is queued; locked before the queue's mutex
-  std::unordered_set<std::string, text_hash, std::equal_to<>> described;  // tags whose metadata is in the file
-  std::set<std::string> said;                                             // kind and name of everything that is written or logged once
+  stepwell::detail::checked_mutex order;  // held from the lookup of a tag until its value is queued; locked before the queue's mutex
+  std::unordered_set<std::string, text_hash, std::equal_to<>> described STEPWELL_GUARDED_BY(order);  // tags whose metadata is in the file
+  std::set<std::string> said STEPWELL_GUARDED_BY(order);  // kind and name of everything that is written or logged once
 };
 
 writer::writer(std::string directory) : writer(std::move(directory), writer_options()) {}
@@ -285,8 +288,9 @@ std::shared_ptr<writer> writer::shared(const std::string& directory) { return sh
 
 std::shared_ptr<writer> writer::shared(const std::string& directory, writer_options options) {
   struct registry {
-    std::mutex mutex;
-    std::map<std::pair<const io::file_system*, std::string>, std::weak_ptr<writer>> writers;  // by the canonical path in a file system
+    stepwell::detail::checked_mutex mutex;
+    std::map<std::pair<const io::file_system*, std::string>, std::weak_ptr<writer>> writers
+        STEPWELL_GUARDED_BY(mutex);  // by the canonical path in a file system
   };
   static registry& all = *new registry;  // never destroyed, because static destructors may request writers
   // A fence that is only a substitute for a lock does not separate the sessions of this process. Another fence is that of one writer.
@@ -294,7 +298,7 @@ std::shared_ptr<writer> writer::shared(const std::string& directory, writer_opti
   const bool is_substitute = fenced && fenced->use() == io::fence_use::if_not_lockable;
   const std::pair<const io::file_system*, std::string> where((is_substitute ? fenced->base() : options.file_system).get(),
                                                              made_directory(*options.file_system, directory));
-  const std::lock_guard lock(all.mutex);
+  const stepwell::detail::mutex_lock lock(all.mutex);
   auto known = all.writers[where].lock();
   if (known && !known->is_closed()) {
     const auto& served = known->core_->options.metrics;

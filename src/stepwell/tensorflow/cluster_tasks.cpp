@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/tensorflow/detail/cluster_tasks.hpp"
+#include "stepwell/base/detail/locks.hpp"
 
 #include "stepwell/base/detail/platform.hpp"
 
@@ -14,7 +15,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <span>
 #include <string>
@@ -35,7 +35,7 @@ constexpr std::string_view scheme = "grpc://";
 // A client begins a connection of HTTP/2 with these bytes: the preface, and an empty frame of settings.
 constexpr std::string_view preface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
 
-std::mutex guard;
+stepwell::detail::checked_mutex guard;
 std::map<std::string, std::string>& tasks_by_address() {
   static std::map<std::string, std::string> all;
   return all;
@@ -109,7 +109,7 @@ private:
 std::vector<std::unique_ptr<question>> questions_to(std::string_view master, const std::set<std::string>* among) {
   std::map<std::string, std::string> tasks;
   {
-    const std::lock_guard lock(guard);
+    const stepwell::detail::mutex_lock lock(guard);
     tasks = tasks_by_address();
   }
   if (among != nullptr) {
@@ -140,7 +140,7 @@ bool wait_for(const std::vector<std::unique_ptr<question>>& all, steady::time_po
 }  // namespace
 
 void add_cluster(const std::map<std::string, std::vector<std::string>>& cluster) {
-  const std::lock_guard lock(guard);
+  const stepwell::detail::mutex_lock lock(guard);
   for (const auto& [job, addresses] : cluster) {
     for (std::size_t i = 0; i < addresses.size(); ++i) { tasks_by_address()[addresses[i]] = "/job:" + job + "/task:" + std::to_string(i); }
   }
@@ -148,7 +148,7 @@ void add_cluster(const std::map<std::string, std::vector<std::string>>& cluster)
 
 std::string name_of_task(std::string_view master) {
   if (!master.starts_with(scheme)) { return {}; }
-  const std::lock_guard lock(guard);
+  const stepwell::detail::mutex_lock lock(guard);
   const auto found = tasks_by_address().find(std::string(master.substr(scheme.size())));
   return found == tasks_by_address().end() ? std::string() : found->second;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/tensorflow/runtime.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
 
@@ -11,7 +12,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -140,7 +140,7 @@ std::string look_up(void* library, detail::c::api& into) {
 /// its own.
 void* load(const std::string& file) { return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | (binds_deep ? RTLD_DEEPBIND : 0)); }
 
-std::mutex loading;
+stepwell::detail::checked_mutex loading;
 
 }  // namespace
 
@@ -148,7 +148,7 @@ constinit std::atomic<const detail::c::api*> detail::loaded_functions = nullptr;
 
 runtime runtime::open(const runtime_options& options) {
   static std::shared_ptr<const loaded> present;
-  const std::lock_guard lock(loading);
+  const stepwell::detail::mutex_lock lock(loading);
   if (present) {
     if (!options.library.empty() && options.library != present->library && fs::path(present->library).parent_path() != options.library) {
       throw failed_precondition_error("could not load TensorFlow from " + options.library + ": this process has loaded " +

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/tensorflow/detail/session_core.hpp"
+#include "stepwell/base/detail/locks.hpp"
 
 #include "stepwell/base/detail/bounded_call.hpp"
 #include "stepwell/base/detail/visit_dtype.hpp"
@@ -22,7 +23,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -320,7 +320,7 @@ void session_core::find_step() {
 /// Makes an operation that reads the global step when all operations of `after` are done. Reuses one that an earlier session made.
 c::output session_core::make_step_read(const std::vector<c::operation*>& after, const std::string& key) const {
   const auto& tf = functions();
-  const std::lock_guard lock(graph->making);
+  const stepwell::detail::mutex_lock lock(graph->making);
   auto& known = graph->added["global_step after\n" + key];
   if (known != nullptr) { return {known, 0}; }
   auto* const made = tf.new_operation(graph->raw, step_variable_->is_resource ? "ReadVariableOp" : "Identity",
@@ -706,7 +706,7 @@ std::vector<std::string> session_core::uninitialized(const std::string& ready, c
   for (const auto& collection : collections) {
     for (const auto& one : graph->variables(collection)) {
       const auto variable = graph->get_output(one.variable_name, "variable");
-      const std::lock_guard lock(graph->making);
+      const stepwell::detail::mutex_lock lock(graph->making);
       auto& known = graph->added["is_initialized " + one.variable_name];
       if (known == nullptr) {
         auto* const made = tf.new_operation(graph->raw, graph->is_reference(variable) ? "IsVariableInitialized" : "VarIsInitializedOp",

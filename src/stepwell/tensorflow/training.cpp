@@ -2,6 +2,7 @@
 #include "stepwell/tensorflow/training.hpp"
 
 #include "stepwell/base/detail/failure_kind.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
@@ -25,7 +26,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -92,7 +92,7 @@ private:
 class present_session {
 public:
   void set(std::shared_ptr<const session_core> core) {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     core_ = std::move(core);
   }
   void run(const std::string& operation) const {
@@ -104,11 +104,11 @@ public:
 
 private:
   std::shared_ptr<const session_core> get() const {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     return core_;
   }
-  mutable std::mutex mutex_;
-  std::shared_ptr<const session_core> core_;
+  mutable stepwell::detail::checked_mutex mutex_;
+  std::shared_ptr<const session_core> core_ STEPWELL_GUARDED_BY(mutex_);
 };
 
 /// The queue of a queue runner, in the graph.

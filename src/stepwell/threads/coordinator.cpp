@@ -3,6 +3,7 @@
 
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
@@ -11,7 +12,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <iterator>
-#include <mutex>
 #include <thread>
 
 namespace stepwell {
@@ -46,7 +46,7 @@ struct thread_record {
   void end() {
     std::vector<std::function<void()>> actions;
     {
-      const std::lock_guard lock(mutex);
+      const detail::mutex_lock lock(mutex);
       stage.store(thread_stage::ended, std::memory_order_release);
       actions.swap(at_end);
       changed.notify_all();
@@ -56,11 +56,11 @@ struct thread_record {
 
   const std::string name;
   std::function<void()> body;  // used only by the thread once it runs
-  std::mutex mutex;
+  detail::checked_mutex mutex;
   std::condition_variable changed;
   std::atomic<thread_stage> stage;
-  std::vector<std::function<void()>> at_end;
-  detail::owned_thread running;
+  std::vector<std::function<void()>> at_end STEPWELL_GUARDED_BY(mutex);
+  detail::owned_thread running STEPWELL_GUARDED_BY(mutex);
 };
 
 }  // namespace detail
@@ -81,7 +81,7 @@ bool coordinated_thread::is_alive() const noexcept { return record_->stage.load(
 bool coordinated_thread::has_ended() const noexcept { return record_->stage.load(std::memory_order_acquire) == thread_stage::ended; }
 
 void coordinated_thread::start() {
-  const std::lock_guard lock(record_->mutex);
+  const detail::mutex_lock lock(record_->mutex);
   if (record_->stage != thread_stage::unstarted) {
     throw failed_precondition_error("could not start the thread \"" + name() + "\": it was started before; make a new one");
   }
@@ -92,14 +92,14 @@ void coordinated_thread::start() {
 }
 
 void coordinated_thread::join() const {
-  std::unique_lock lock(record_->mutex);
+  detail::mutex_lock lock(record_->mutex);
   record_->changed.wait(lock, [this] { return !is_alive(); });
   if (record_->running.joinable()) { record_->running.join(); }  // the thread has ended and no longer needs this mutex
 }
 
 void coordinated_thread::on_end(std::function<void()> action) {
   {
-    const std::lock_guard lock(record_->mutex);
+    const detail::mutex_lock lock(record_->mutex);
     if (record_->stage != thread_stage::ended) {
       record_->at_end.push_back(std::move(action));
       return;
@@ -109,7 +109,7 @@ void coordinated_thread::on_end(std::function<void()> action) {
 }
 
 void coordinated_thread::detach_waiter() const {
-  const std::lock_guard lock(record_->mutex);
+  const detail::mutex_lock lock(record_->mutex);
   if (record_->running.joinable()) { record_->running.detach(); }
 }
 
@@ -138,7 +138,7 @@ bool contains(const std::vector<coordinated_thread>& threads, const coordinated_
 
 }  // namespace
 
-/// State of a coordinator, guarded by `mutex`. The mutex is never held while a thread is joined or user code is called.
+/// State of a coordinator. The mutex is never held while a thread is joined or user code is called.
 /// Notifications are sent with the mutex held, because a woken thread may destroy the coordinator at once.
 struct coordinator::state final : std::enable_shared_from_this<state> {
   struct entry {
@@ -153,20 +153,20 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
   const exception_set clean_stops;
   const std::string log_name;
   std::atomic<bool> stop_requested = false;  // written with the mutex held
-  mutable std::mutex mutex;
+  mutable detail::checked_mutex mutex;
   std::condition_variable changed;
-  std::stop_source stop;
-  std::uint64_t generation = 0;  // number of cleared stops
-  std::uint64_t next_id = 0;
-  bool joined = false;
-  clock::time_point join_limit = forever;  // no `join` waits longer
-  std::exception_ptr failure;
-  std::vector<std::exception_ptr> suppressed;
-  std::vector<entry> threads;
+  std::stop_source stop STEPWELL_GUARDED_BY(mutex);
+  std::uint64_t generation STEPWELL_GUARDED_BY(mutex) = 0;  // number of cleared stops
+  std::uint64_t next_id STEPWELL_GUARDED_BY(mutex) = 0;
+  bool joined STEPWELL_GUARDED_BY(mutex) = false;
+  clock::time_point join_limit STEPWELL_GUARDED_BY(mutex) = forever;  // no `join` waits longer
+  std::exception_ptr failure STEPWELL_GUARDED_BY(mutex);
+  std::vector<std::exception_ptr> suppressed STEPWELL_GUARDED_BY(mutex);
+  std::vector<entry> threads STEPWELL_GUARDED_BY(mutex);
 
   /// Records the stop and returns the stop source. The caller must call its `request_stop` without the mutex, because that runs
   /// callbacks of users.
-  std::stop_source mark_stopped(std::exception_ptr reported) {
+  std::stop_source mark_stopped(std::exception_ptr reported) STEPWELL_HOLDS(mutex) {
     if (reported && failure) {
       suppressed.push_back(std::move(reported));
     } else if (reported) {
@@ -182,7 +182,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
     if (reported && clean_stops.contains(reported)) { reported = nullptr; }
     std::stop_source told(std::nostopstate);
     {
-      const std::lock_guard lock(mutex);
+      const detail::mutex_lock lock(mutex);
       if (reported && joined) { std::rethrow_exception(reported); }
       told = mark_stopped(reported);
     }
@@ -196,7 +196,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
     const bool is_clean = clean_stops.contains(thrown);
     std::optional<std::stop_source> told;
     {
-      const std::lock_guard lock(mutex);
+      const detail::mutex_lock lock(mutex);
       const bool is_late = joined || std::ranges::find(threads, id, &entry::id) == threads.end();
       if (is_answer && (is_late || stop_requested)) { return; }
       if (!is_late) { told = mark_stopped(is_clean ? nullptr : thrown); }
@@ -207,16 +207,16 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
   }
 
   bool wait_for_stop(clock::time_point deadline) {
-    std::unique_lock lock(mutex);
+    detail::mutex_lock lock(mutex);
     const auto since = generation;
-    return time->wait_until(lock, changed, deadline, [&] { return stop_requested || generation != since; });
+    return time->wait_until(lock, changed, deadline, [&]() STEPWELL_HOLDS(mutex) { return stop_requested || generation != since; });
   }
 
   /// Notifies waiting calls when `thread` ends.
   void watch(coordinated_thread& thread) {
     thread.on_end([weak = weak_from_this()] {
       if (const auto self = weak.lock()) {
-        const std::lock_guard lock(self->mutex);
+        const detail::mutex_lock lock(self->mutex);
         self->changed.notify_all();
       }
     });
@@ -224,12 +224,12 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
 
   void add(std::uint64_t id, coordinated_thread thread) {
     watch(thread);
-    const std::lock_guard lock(mutex);
+    const detail::mutex_lock lock(mutex);
     threads.push_back({id, std::move(thread)});
   }
 
   std::uint64_t new_id() {
-    const std::lock_guard lock(mutex);
+    const detail::mutex_lock lock(mutex);
     return next_id++;
   }
 
@@ -237,7 +237,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
   void forget_ended() {
     std::vector<coordinated_thread> ended;
     {
-      const std::lock_guard lock(mutex);
+      const detail::mutex_lock lock(mutex);
       for (const auto& each : threads) {
         if (each.thread.has_ended()) { ended.push_back(each.thread); }
       }
@@ -250,7 +250,7 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
   std::vector<coordinated_thread> threads_and(std::vector<coordinated_thread> given, std::vector<std::uint64_t>& ids) {
     for (auto& thread : given) { watch(thread); }
     std::vector<coordinated_thread> all;
-    const std::lock_guard lock(mutex);
+    const detail::mutex_lock lock(mutex);
     for (const auto& each : threads) {
       ids.push_back(each.id);
       if (!contains(all, each.thread)) { all.push_back(each.thread); }
@@ -265,11 +265,11 @@ struct coordinator::state final : std::enable_shared_from_this<state> {
   /// @see contract COORD-6, steps 2 to 4
   std::vector<coordinated_thread> wait_for(const std::vector<coordinated_thread>& waited, const std::vector<std::uint64_t>& ids,
                                            clock::duration grace) {
-    std::unique_lock lock(mutex);
+    detail::mutex_lock lock(mutex);
     time->wait_until(lock, changed, forever, [&] { return stop_requested || none_alive(waited); });
     const auto now = time->now();
     auto until = std::min(join_limit, grace < forever - now ? now + grace : forever);
-    const auto is_over = [&] { return none_alive(waited) || join_limit < until; };
+    const auto is_over = [&]() STEPWELL_HOLDS(mutex) { return none_alive(waited) || join_limit < until; };
     while (time->wait_until(lock, changed, until, is_over) && !none_alive(waited)) { until = join_limit; }
     std::vector<coordinated_thread> stragglers;
     std::ranges::copy_if(waited, std::back_inserter(stragglers), &coordinated_thread::is_alive);
@@ -285,7 +285,7 @@ coordinator::coordinator(std::shared_ptr<clock> source, exception_set clean_stop
 
 coordinator::~coordinator() {
   {
-    const std::lock_guard lock(state_->mutex);
+    const detail::mutex_lock lock(state_->mutex);
     if (state_->threads.empty()) { return; }
   }
   try {
@@ -307,7 +307,7 @@ void coordinator::request_stop_on_current_exception() {
 }
 
 std::stop_token coordinator::get_token() const {
-  const std::lock_guard lock(state_->mutex);
+  const detail::mutex_lock lock(state_->mutex);
   return state_->stop.get_token();
 }
 
@@ -319,7 +319,7 @@ bool coordinator::wait_for_stop(clock::time_point deadline) {
 }
 
 void coordinator::clear_stop() {
-  const std::lock_guard lock(state_->mutex);
+  const detail::mutex_lock lock(state_->mutex);
   state_->stop_requested = false;
   state_->stop = std::stop_source();
   ++state_->generation;
@@ -376,23 +376,23 @@ void coordinator::join(join_options options) {
 }
 
 void coordinator::limit_joins(clock::time_point until) {
-  const std::lock_guard lock(state_->mutex);
+  const detail::mutex_lock lock(state_->mutex);
   state_->join_limit = until;
   state_->changed.notify_all();
 }
 
 bool coordinator::joined() const {
-  const std::lock_guard lock(state_->mutex);
+  const detail::mutex_lock lock(state_->mutex);
   return state_->joined;
 }
 
 std::exception_ptr coordinator::failure() const {
-  const std::lock_guard lock(state_->mutex);
+  const detail::mutex_lock lock(state_->mutex);
   return state_->failure;
 }
 
 std::vector<std::exception_ptr> coordinator::suppressed() const {
-  const std::lock_guard lock(state_->mutex);
+  const detail::mutex_lock lock(state_->mutex);
   return state_->suppressed;
 }
 

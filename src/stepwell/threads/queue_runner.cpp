@@ -2,6 +2,7 @@
 #include "stepwell/threads/queue_runner.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/log.hpp"
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 
 namespace stepwell {
 
-/// State of a queue runner. `mutex` guards `running`, `raised` and `has_closed`.
 struct queue_runner::core {
   core(operations given_queue, std::vector<enqueue_op> given_ops, exception_set closed)
       : queue(std::move(given_queue)), ops(std::move(given_ops)), queue_closed(std::move(closed)) {}
@@ -19,14 +19,13 @@ struct queue_runner::core {
   const std::vector<enqueue_op> ops;
   const exception_set queue_closed;
 
-  mutable std::mutex mutex;
-  std::map<session_key, std::size_t> running;
-  std::vector<std::exception_ptr> raised;
-  bool has_closed = false;  // this runner closed the queue, which was open before
+  mutable detail::checked_mutex mutex;
+  std::map<session_key, std::size_t> running STEPWELL_GUARDED_BY(mutex);
+  std::vector<std::exception_ptr> raised STEPWELL_GUARDED_BY(mutex);
+  bool has_closed STEPWELL_GUARDED_BY(mutex) = false;  // this runner closed the queue, which was open before
 
-  /// Closes or cancels the queue.
-  /// @pre The mutex is held, so that no threads are created in the meantime.
-  void shut(const std::function<bool()>& close_it) {
+  /// Closes or cancels the queue. The lock is held, so that no threads are created in the meantime.
+  void shut(const std::function<bool()>& close_it) STEPWELL_HOLDS(mutex) {
     try {
       has_closed = close_it() || has_closed;
     } catch (...) { log_debug("Ignored exception: " + detail::text_of(std::current_exception())); }
@@ -34,7 +33,7 @@ struct queue_runner::core {
 
   /// Records the end of a thread of `session`. If `closing` is true and it is the last thread, closes the queue.
   void leave(session_key session, bool closing) {
-    const std::lock_guard lock(mutex);
+    const detail::mutex_lock lock(mutex);
     const auto count = running.find(session);
     if (--count->second > 0) { return; }
     running.erase(count);
@@ -42,13 +41,13 @@ struct queue_runner::core {
   }
 
   void stop() {
-    const std::lock_guard lock(mutex);
+    const detail::mutex_lock lock(mutex);
     shut(queue.cancel);
   }
 
   void raise(std::exception_ptr failure) {
     log_error("Exception in QueueRunner: " + detail::text_of(failure));
-    const std::lock_guard lock(mutex);
+    const detail::mutex_lock lock(mutex);
     raised.push_back(std::move(failure));
   }
 };
@@ -100,7 +99,7 @@ queue_runner::queue_runner(operations on_queue, std::vector<enqueue_op> ops, que
 
 std::vector<coordinated_thread> queue_runner::create_threads(session_key session, coordinator* threads, bool start) {
   {
-    const std::lock_guard lock(core_->mutex);
+    const detail::mutex_lock lock(core_->mutex);
     if (core_->running.contains(session)) { return {}; }
     if (core_->has_closed) { core_->queue.reopen(); }  // if it throws, nothing has begun, and the call can be repeated
     core_->has_closed = false;
@@ -141,13 +140,13 @@ std::vector<coordinated_thread> queue_runner::create_threads(session_key session
 }
 
 std::size_t queue_runner::running(session_key session) const {
-  const std::lock_guard lock(core_->mutex);
+  const detail::mutex_lock lock(core_->mutex);
   const auto count = core_->running.find(session);
   return count == core_->running.end() ? 0 : count->second;
 }
 
 std::vector<std::exception_ptr> queue_runner::exceptions_raised() const {
-  const std::lock_guard lock(core_->mutex);
+  const detail::mutex_lock lock(core_->mutex);
   return core_->raised;
 }
 

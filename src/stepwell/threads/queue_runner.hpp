@@ -4,6 +4,7 @@
 // @see contract QR
 #pragma once
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/threads/coordinator.hpp"
@@ -13,7 +14,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -50,7 +50,7 @@ public:
     try {
       queue_.enqueue(std::move(value));
     } catch (...) {
-      const std::lock_guard lock(mutex_);
+      const detail::mutex_lock lock(mutex_);
       left_over_.push_back(std::move(value));  // `enqueue` leaves the value unchanged when it throws
       throw;
     }
@@ -58,7 +58,7 @@ public:
 
 private:
   value_type next() {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     if (!left_over_.empty()) {
       value_type value = std::move(left_over_.back());
       left_over_.pop_back();
@@ -80,8 +80,8 @@ private:
   Queue& queue_;
   Source source_;
   std::string name_;
-  std::mutex mutex_;
-  std::vector<value_type> left_over_;
+  detail::checked_mutex mutex_;
+  std::vector<value_type> left_over_ STEPWELL_GUARDED_BY(mutex_);
 };
 
 template<bool Moves, class Queue, class Source>

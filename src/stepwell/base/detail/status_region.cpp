@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/base/detail/status_region.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +19,7 @@ void write_to_stderr(std::string_view text) {
 }  // namespace
 
 const std::shared_ptr<status_region>& status_region::of_stderr() {
-  static constexpr auto end_line = [] {
+  static constexpr auto end_line = []() STEPWELL_UNCHECKED_LOCKS {  // the process ends: a thread may hold the lock for ever
     const auto& region = *of_stderr();
     if (region.drawn_ != 0) { write_to_stderr("\n"); }
   };
@@ -37,13 +39,13 @@ const std::shared_ptr<status_region>& status_region::of_stderr() {
 }
 
 std::uint64_t status_region::add() {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   rows_.push_back({next_, {}});
   return next_++;
 }
 
 void status_region::set(std::uint64_t line, std::string text) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   const auto found = std::ranges::find(rows_, line, &row::number);
   if (found == rows_.end()) { return; }
   found->text = std::move(text);
@@ -51,7 +53,7 @@ void status_region::set(std::uint64_t line, std::string text) {
 }
 
 void status_region::remove(std::uint64_t line) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   const auto found = std::ranges::find(rows_, line, &row::number);
   if (found == rows_.end()) { return; }
   const auto last = std::exchange(found->text, {});
@@ -60,12 +62,12 @@ void status_region::remove(std::uint64_t line) {
 }
 
 void status_region::print(std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   draw_with(text);
 }
 
 void status_region::print_by(const std::function<void()>& write) {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   if (drawn_ != 0) { write_(erased()); }
   drawn_ = 0;
   write();

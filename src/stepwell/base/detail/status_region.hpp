@@ -3,10 +3,11 @@
 // Private: lines at the bottom of a terminal that are drawn over themselves, such as progress bars, and text that is printed above them.
 #pragma once
 
+#include "stepwell/base/detail/locks.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,15 +48,15 @@ private:
     std::string text;
   };
 
-  [[nodiscard]] std::string erased() const;
-  [[nodiscard]] std::string redrawn() const;
-  void draw_with(std::string_view above);
+  [[nodiscard]] std::string erased() const STEPWELL_HOLDS(mutex_);
+  [[nodiscard]] std::string redrawn() const STEPWELL_HOLDS(mutex_);
+  void draw_with(std::string_view above) STEPWELL_HOLDS(mutex_);
 
   const output write_;
-  std::mutex mutex_;
-  std::vector<row> rows_;
-  std::size_t drawn_ = 0;  // number of lines on the terminal
-  std::uint64_t next_ = 1;
+  checked_mutex mutex_;
+  std::vector<row> rows_ STEPWELL_GUARDED_BY(mutex_);
+  std::size_t drawn_ STEPWELL_GUARDED_BY(mutex_) = 0;  // number of lines on the terminal
+  std::uint64_t next_ STEPWELL_GUARDED_BY(mutex_) = 1;
 };
 
 /// One line of a region. The destructor removes it, and leaves its text above the others.

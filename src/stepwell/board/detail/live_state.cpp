@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/detail/live_state.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/board/detail/keep_newest.hpp"
 #include "stepwell/format/detail/coding.hpp"
 
@@ -27,7 +28,7 @@ double step_time::step() const {
 }
 
 void live_state::set(session_view view) {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   view_ = std::move(view);
   ++version_;
   for (const auto& [name, value, step] : view_.watched) {
@@ -42,13 +43,13 @@ void live_state::set(session_view view) {
 }
 
 void live_state::set_phase(std::string phase) {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   view_.phase = std::move(phase);
   ++version_;
 }
 
 void live_state::add_mark(run_mark mark) {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   changes_.marks.push_back(mark);
   keep_newest(changes_.marks, most_live_marks);
   marks_.push_back(std::move(mark));
@@ -57,7 +58,7 @@ void live_state::add_mark(run_mark mark) {
 
 void live_state::add_log(double time, log_level level, std::string_view text) {
   const std::string line = format::to_utf8(text.substr(0, longest_line)) + (text.size() > longest_line ? "\u2026" : "");
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   log_.push_back({++lines_, time, level, line});
   keep_newest(log_, most_lines);
   changes_.lines.push_back(log_.back());
@@ -65,7 +66,7 @@ void live_state::add_log(double time, log_level level, std::string_view text) {
 }
 
 void live_state::each_pending(double now, const std::function<std::optional<run_metadata>(action_record&)>& act) {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   for (auto& one : actions_) {
     if (one.state != "pending") { continue; }
     if (auto trace = act(one)) { traces_.emplace_back(one.id, std::move(*trace)); }
@@ -78,27 +79,27 @@ void live_state::each_pending(double now, const std::function<std::optional<run_
 }
 
 session_view live_state::view() const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   return view_;
 }
 
 std::uint64_t live_state::version() const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   return version_;
 }
 
 std::vector<run_mark> live_state::marks() const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   return marks_;
 }
 
 void live_state::each_curve(const std::function<void(const std::string&, const curve&)>& use) const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   for (const auto& [name, of] : curves_) { use(name, of); }
 }
 
 curve live_state::later_points(std::string_view name, std::optional<std::int64_t> after) const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   const auto found = curves_.find(name);
   if (found == curves_.end()) { return {}; }
   if (!after) { return found->second; }
@@ -108,13 +109,13 @@ curve live_state::later_points(std::string_view name, std::optional<std::int64_t
 }
 
 std::vector<log_line> live_state::log_after(std::uint64_t number) const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   const auto first = std::ranges::find_if(log_, [&](const log_line& line) { return line.number > number; });
   return {first, log_.end()};
 }
 
 std::optional<action_record> live_state::request(std::string action, std::int64_t steps, double now, std::string text) {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   const auto is_same = [&](const action_record& one) { return one.action == action && one.state == "pending"; };
   if (std::ranges::any_of(actions_, is_same)) { return std::nullopt; }
   action_record made{.id = ++last_action_, .action = std::move(action), .requested = now, .text = std::move(text), .steps = steps};
@@ -126,42 +127,42 @@ std::optional<action_record> live_state::request(std::string action, std::int64_
 }
 
 std::vector<action_record> live_state::actions() const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   return {actions_.begin(), actions_.end()};
 }
 
 std::optional<action_record> live_state::action(std::uint64_t id) const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   const auto found = std::ranges::find(actions_, id, &action_record::id);
   return found == actions_.end() ? std::nullopt : std::optional(*found);
 }
 
 std::optional<run_metadata> live_state::trace(std::uint64_t action) const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   const auto found = std::ranges::find(traces_, action, &std::pair<std::uint64_t, run_metadata>::first);
   return found == traces_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void live_state::add_event(std::string kind, std::string data) {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   events_.push_back({++last_event_, std::move(kind), std::move(data)});
   keep_newest(events_, most_events);
 }
 
 std::vector<live_state::event> live_state::events_after(std::uint64_t last, bool& is_skipped) const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   is_skipped = last > last_event_ || (!events_.empty() && last + 1 < events_.front().id);
   const auto first = std::ranges::upper_bound(events_, is_skipped ? 0 : last, {}, &event::id);
   return {first, events_.end()};
 }
 
 std::uint64_t live_state::newest_event() const {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   return last_event_;
 }
 
 live_state::changes live_state::take_changes() {
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   return std::exchange(changes_, {});
 }
 

@@ -3,6 +3,7 @@
 // The state of a session that trains now: what its hook reports, and the events for the clients of the server.
 #pragma once
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/board/detail/curve.hpp"
@@ -16,7 +17,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -139,20 +139,20 @@ public:
   [[nodiscard]] changes take_changes();
 
 private:
-  mutable std::mutex mutex_;
-  session_view view_;
-  std::uint64_t version_ = 0;
-  std::vector<run_mark> marks_;
-  std::map<std::string, curve, std::less<>> curves_;
-  std::deque<log_line> log_;
-  std::uint64_t lines_ = 0;
-  std::deque<action_record> actions_;  // the newest first
-  std::uint64_t last_action_ = 0;
+  mutable stepwell::detail::checked_mutex mutex_;
+  session_view view_ STEPWELL_GUARDED_BY(mutex_);
+  std::uint64_t version_ STEPWELL_GUARDED_BY(mutex_) = 0;
+  std::vector<run_mark> marks_ STEPWELL_GUARDED_BY(mutex_);
+  std::map<std::string, curve, std::less<>> curves_ STEPWELL_GUARDED_BY(mutex_);
+  std::deque<log_line> log_ STEPWELL_GUARDED_BY(mutex_);
+  std::uint64_t lines_ STEPWELL_GUARDED_BY(mutex_) = 0;
+  std::deque<action_record> actions_ STEPWELL_GUARDED_BY(mutex_);  // the newest first
+  std::uint64_t last_action_ STEPWELL_GUARDED_BY(mutex_) = 0;
   std::atomic<int> pending_ = 0;
-  std::deque<std::pair<std::uint64_t, run_metadata>> traces_;
-  std::deque<event> events_;
-  std::uint64_t last_event_ = 0;
-  changes changes_;
+  std::deque<std::pair<std::uint64_t, run_metadata>> traces_ STEPWELL_GUARDED_BY(mutex_);
+  std::deque<event> events_ STEPWELL_GUARDED_BY(mutex_);
+  std::uint64_t last_event_ STEPWELL_GUARDED_BY(mutex_) = 0;
+  changes changes_ STEPWELL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stepwell::board

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
@@ -469,7 +470,7 @@ bool checkpoint_directory::add(const std::string& prefix, bool verifies) {
     listed_checkpoint entry{.name = name_of(prefix), .step = step_of_checkpoint(prefix).value_or(0)};
     entry.is_ours = io::base_name(prefix) == entry.name && reader.contains(own_version_name) && is_ours(entry.name, options_.basename);
     entry.time = wall_seconds(value_or_throw(files_->stat(format::index_name(prefix))).modified);
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     list_.push_back(std::move(entry));
     return true;
   } catch (const not_found_error&) {
@@ -505,12 +506,17 @@ void checkpoint_directory::load_list(const state_file& state) {
 }
 
 void checkpoint_directory::close() noexcept {
-  if (lock_ && retention_is_due_) { tidy(); }
+  bool is_due = false;
+  {
+    const mutex_lock exclusive(one_at_a_time_);
+    is_due = lock_ && retention_is_due_;
+  }
+  if (is_due) { tidy(); }
   lock_.reset();
 }
 
 std::vector<std::string> checkpoint_directory::checkpoints() const {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   std::vector<std::string> prefixes;
   for (const auto& entry : list_) { prefixes.push_back(path_of(entry.name)); }
   return prefixes;
@@ -518,12 +524,12 @@ std::vector<std::string> checkpoint_directory::checkpoints() const {
 
 void checkpoint_directory::pin(const std::string& checkpoint) {
   auto name = pinned_name(checkpoint);
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   pinned_.insert(std::move(name));
 }
 
 std::optional<checkpoint_reader> checkpoint_directory::restore_newest() {
-  const std::lock_guard exclusive(one_at_a_time_);
+  const mutex_lock exclusive(one_at_a_time_);
   auto newest = lock_ ? std::nullopt : newest_still_listed();
   if (!newest) { newest = latest_whole_checkpoint(path_, options_.basename, files_); }
   if (newest) { note_restored(*newest); }
@@ -544,9 +550,9 @@ std::optional<checkpoint_reader> checkpoint_directory::newest_still_listed() con
 }
 
 std::optional<checkpoint_reader> checkpoint_directory::open_newest(std::shared_ptr<void> hold) {
-  const std::lock_guard exclusive(one_at_a_time_);
+  const mutex_lock exclusive(one_at_a_time_);
   return stepwell::open_newest(path_, options_.basename, files_, [this, hold = std::move(hold)](const checkpoint_reader& restored) {
-    const std::lock_guard alone(one_at_a_time_);
+    const mutex_lock alone(one_at_a_time_);
     note_restored(restored);
   });
 }
@@ -555,7 +561,7 @@ std::optional<checkpoint_reader> checkpoint_directory::open_newest(std::shared_p
 void checkpoint_directory::note_restored(const checkpoint_reader& newest) {
   const auto name = name_of(newest.prefix());
   {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     restored_from_ = name;  // earlier ones lose protection, so that many recoveries do not fill the disk
     // The newer ones in the list are damaged. From now on they are neither counted nor deleted.
     const auto at = std::ranges::find(list_, name, &listed_checkpoint::name);
@@ -592,7 +598,7 @@ std::vector<std::string> checkpoint_directory::names_to_list() const {
 }
 
 saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::function<void()>& before_commit) {
-  const std::lock_guard exclusive(one_at_a_time_);
+  const mutex_lock exclusive(one_at_a_time_);
   const auto start = time_->now();
   const auto name = file_name_at(taken.step());
   trace_span span("save", "checkpoint");
@@ -603,7 +609,7 @@ saved_checkpoint checkpoint_directory::write(const snapshot& taken, const std::f
     check_is_in_place();
     size_bytes = write_tensors(name, taken, before_commit);
     {
-      const std::lock_guard lock(mutex_);
+      const mutex_lock lock(mutex_);
       check_clock();
       std::erase_if(list_, [&](const auto& entry) { return entry.name == name; });
       list_.push_back({.name = name, .step = taken.step(), .time = seconds_now(), .is_ours = true});
@@ -664,7 +670,7 @@ void checkpoint_directory::write_state() {
 }
 
 std::vector<listed_checkpoint> checkpoint_directory::listed() const {
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   auto list = list_;
   for (auto& entry : list) { entry.is_protected = pinned_.contains(entry.name) || entry.name == restored_from_; }
   return list;
@@ -672,12 +678,12 @@ std::vector<listed_checkpoint> checkpoint_directory::listed() const {
 
 retention_plan checkpoint_directory::plan() const {
   const auto list = listed();
-  const std::lock_guard lock(mutex_);
+  const mutex_lock lock(mutex_);
   return plan_retention(list, options_, last_preserved_);
 }
 
 void checkpoint_directory::tidy() noexcept {
-  const std::lock_guard exclusive(one_at_a_time_);
+  const mutex_lock exclusive(one_at_a_time_);
   const trace_span span("tidy", "checkpoint");
   retention_is_due_ = false;
   try {
@@ -688,7 +694,7 @@ void checkpoint_directory::tidy() noexcept {
 }
 
 void checkpoint_directory::prune() {
-  const std::lock_guard exclusive(one_at_a_time_);
+  const mutex_lock exclusive(one_at_a_time_);
   retain();
 }
 
@@ -702,7 +708,7 @@ void checkpoint_directory::retain() {
     if (!removed && removed.error().code != errc::not_found) { throw_status(removed.error()); }
   }
   {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     list_ = std::move(plan.listed);
     last_preserved_ = plan.last_preserved;
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
@@ -16,7 +17,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -175,19 +175,20 @@ private:
   [[nodiscard]] std::string pinned_name(const std::string& checkpoint) const;
   [[nodiscard]] double seconds_now() const;
 
-  [[nodiscard]] std::optional<checkpoint_reader> newest_still_listed() const;
+  [[nodiscard]] std::optional<checkpoint_reader> newest_still_listed() const STEPWELL_HOLDS(one_at_a_time_);
   void check_is_in_place() const;
-  void load_list(const state_file& state);
+  void load_list(const state_file& state) STEPWELL_HOLDS(one_at_a_time_);
   [[nodiscard]] std::set<std::string, std::less<>> claimed_without_index(const std::optional<state_file>& state) const;
-  bool add(const std::string& prefix, bool verifies);
-  void remove_older_duplicates();
-  void check_clock();
-  [[nodiscard]] std::uint64_t write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit);
-  void write_state();
-  void list_at_start() noexcept;
-  [[nodiscard]] std::vector<std::string> names_to_list() const;
-  void note_restored(const checkpoint_reader& newest);
-  void retain();
+  bool add(const std::string& prefix, bool verifies) STEPWELL_HOLDS(one_at_a_time_);
+  void remove_older_duplicates() STEPWELL_HOLDS(one_at_a_time_);
+  void check_clock() STEPWELL_HOLDS(one_at_a_time_);
+  [[nodiscard]] std::uint64_t write_tensors(const std::string& name, const snapshot& taken, const std::function<void()>& before_commit)
+      STEPWELL_HOLDS(one_at_a_time_);
+  void write_state() STEPWELL_HOLDS(one_at_a_time_);
+  void list_at_start() noexcept STEPWELL_HOLDS(one_at_a_time_);
+  [[nodiscard]] std::vector<std::string> names_to_list() const STEPWELL_HOLDS(one_at_a_time_);
+  void note_restored(const checkpoint_reader& newest) STEPWELL_HOLDS(one_at_a_time_);
+  void retain() STEPWELL_HOLDS(one_at_a_time_);
 
   std::string path_;
   std::string canonical_;
@@ -198,15 +199,16 @@ private:
   std::unique_ptr<io::file_lock> lock_;
   std::vector<std::string> leftovers_;
 
-  std::mutex one_at_a_time_;                   // serialises saving and restoring
-  std::int64_t last_save_number_ = 0;          // guarded by `one_at_a_time_`
-  std::vector<std::string> in_file_;           // names in the state file, oldest first; guarded by `one_at_a_time_`
-  bool retention_is_due_ = false;              // the previous saver was killed; guarded by `one_at_a_time_`
-  mutable std::mutex mutex_;                   // guards the members below; never held during I/O
-  std::vector<listed_checkpoint> list_;        // oldest first; changed only while `one_at_a_time_` is held, too
-  std::set<std::string, std::less<>> pinned_;  // names of pinned checkpoints
-  std::string restored_from_;                  // name of the checkpoint restored last
-  double last_preserved_ = 0;                  // changed like `list_`
+  checked_mutex one_at_a_time_;  // serialises saving and restoring
+  std::int64_t last_save_number_ STEPWELL_GUARDED_BY(one_at_a_time_) = 0;
+  std::vector<std::string> in_file_ STEPWELL_GUARDED_BY(one_at_a_time_);   // names in the state file, oldest first
+  bool retention_is_due_ STEPWELL_GUARDED_BY(one_at_a_time_) = false;      // the previous saver was killed
+  mutable checked_mutex mutex_;                                            // never held during I/O
+  std::set<std::string, std::less<>> pinned_ STEPWELL_GUARDED_BY(mutex_);  // names of pinned checkpoints
+  std::string restored_from_ STEPWELL_GUARDED_BY(mutex_);                  // name of the checkpoint restored last
+  // Changed with both mutexes held, and read with one of them.
+  std::vector<listed_checkpoint> list_;  // oldest first
+  double last_preserved_ = 0;
 };
 
 }  // namespace stepwell::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/detail/pending_copy.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 #include "stepwell/kernel/detail/stream_copy.hpp"
@@ -37,6 +38,7 @@ void pending_copy::clear(bool checks) noexcept {
   owners_.clear();
   devices_.clear();
   checks_ = checks;
+  const mutex_lock lock(mutex_);
   next_ = copied_ = 0;
 }
 
@@ -73,7 +75,7 @@ void pending_copy::wait_for_devices() const {
 }
 
 void pending_copy::complete() noexcept {
-  std::unique_lock lock(mutex_);
+  mutex_lock lock(mutex_);
   while (next_ < pieces_.size()) {
     const auto& piece = pieces_[next_++];
     lock.unlock();
@@ -81,15 +83,15 @@ void pending_copy::complete() noexcept {
     lock.lock();
     if (++copied_ == pieces_.size()) { done_.notify_all(); }
   }
-  done_.wait(lock, [this] { return copied_ == pieces_.size(); });
+  done_.wait(lock, [this]() STEPWELL_HOLDS(mutex_) { return copied_ == pieces_.size(); });
 }
 
 void pending_copy::cancel() noexcept {
-  std::unique_lock lock(mutex_);
+  mutex_lock lock(mutex_);
   copied_ += pieces_.size() - next_;  // the pieces that are left out count as copied
   next_ = pieces_.size();
   done_.notify_all();
-  done_.wait(lock, [this] { return copied_ == pieces_.size(); });
+  done_.wait(lock, [this]() STEPWELL_HOLDS(mutex_) { return copied_ == pieces_.size(); });
   lock.unlock();
   try {
     wait_for_devices();

@@ -3,6 +3,7 @@
 // A copy of large variables of a snapshot, made in pieces by any number of threads, and of variables that devices copy.
 #pragma once
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/variable.hpp"
 
@@ -10,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,10 +84,10 @@ private:
   std::vector<std::shared_ptr<const void>> owners_;
   std::vector<copied_by_device> devices_;
   bool checks_ = false;
-  std::mutex mutex_;  // guards the members below; held between pieces only
+  checked_mutex mutex_;  // held between pieces only
   std::condition_variable done_;
-  std::size_t next_ = 0;    // index of the first piece that no thread has taken
-  std::size_t copied_ = 0;  // number of pieces that are copied
+  std::size_t next_ STEPWELL_GUARDED_BY(mutex_) = 0;    // index of the first piece that no thread has taken
+  std::size_t copied_ STEPWELL_GUARDED_BY(mutex_) = 0;  // number of pieces that are copied
 };
 
 }  // namespace stepwell::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/checkpoint/detail/tensor_reads.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/io/pool.hpp"
@@ -14,7 +15,6 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -94,6 +94,7 @@ public:
     } else {
       work();
     }
+    const mutex_lock lock(mutex_);
     if (failure_) { std::rethrow_exception(failure_); }
   }
 
@@ -158,7 +159,7 @@ private:
 
   /// Keeps the failure of the first part, and makes all threads stop.
   void fail(std::size_t number) noexcept {
-    const std::lock_guard lock(mutex_);
+    const mutex_lock lock(mutex_);
     next_ = parts_.size();
     if (failure_ && failed_part_ <= number) { return; }
     failure_ = std::current_exception();
@@ -249,9 +250,9 @@ private:
   std::vector<std::uint32_t> sums_;                   // checksums of the pieces of large tensors
   std::unique_ptr<std::atomic<std::size_t>[]> left_;  // pieces of each large tensor that are not yet read
   std::atomic<std::size_t> next_ = 0;                 // the next part
-  std::mutex mutex_;
-  std::exception_ptr failure_;  // guarded by the mutex while threads run
-  std::size_t failed_part_ = 0;
+  checked_mutex mutex_;
+  std::exception_ptr failure_ STEPWELL_GUARDED_BY(mutex_);
+  std::size_t failed_part_ STEPWELL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace

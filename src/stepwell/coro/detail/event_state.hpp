@@ -3,8 +3,9 @@
 // The state of an event that any thread may set and one coroutine waits for, and the registry of pending waits.
 #pragma once
 
+#include "stepwell/base/detail/locks.hpp"
+
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
@@ -17,12 +18,12 @@ class event_state;
 class waiter_registry {
 public:
   void enter(const std::shared_ptr<event_state>& event) {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     events_.emplace(event.get(), event);
   }
   void leave(const event_state* event) {
     std::shared_ptr<event_state> last;  // destroyed after the lock is released
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     if (const auto found = events_.find(event); found != events_.end()) {
       last = std::move(found->second);
       events_.erase(found);
@@ -31,8 +32,8 @@ public:
   inline void close();
 
 private:
-  std::mutex mutex_;
-  std::unordered_map<const event_state*, std::shared_ptr<event_state>> events_;
+  stepwell::detail::checked_mutex mutex_;
+  std::unordered_map<const event_state*, std::shared_ptr<event_state>> events_ STEPWELL_GUARDED_BY(mutex_);
 };
 
 /// One pending wait.
@@ -51,7 +52,7 @@ public:
   /// Destroys the pending wait without completing it.
   void detach_waiter() {
     std::unique_ptr<waiter> last;  // destroyed after the lock is released
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     last = std::move(waiter_);
   }
 
@@ -60,7 +61,7 @@ public:
   void wait(std::unique_ptr<waiter> made, const std::shared_ptr<waiter_registry>& registry) {
     bool is_set = false;
     {
-      const std::lock_guard lock(mutex_);
+      const stepwell::detail::mutex_lock lock(mutex_);
       registry_ = registry;
       is_set = std::exchange(is_set_, false);
       if (is_set) {
@@ -77,7 +78,7 @@ private:
     const auto self = shared_from_this();  // the woken handler may release the last other reference at once
     std::shared_ptr<waiter_registry> registry;
     {
-      const std::lock_guard lock(mutex_);
+      const stepwell::detail::mutex_lock lock(mutex_);
       if (!waiter_) {
         is_set_ = is_set_ || !is_cancelled;
         return;
@@ -90,16 +91,16 @@ private:
     if (registry) { registry->leave(this); }
   }
 
-  std::mutex mutex_;
-  std::unique_ptr<waiter> waiter_;
-  std::shared_ptr<waiter_registry> registry_;
-  bool is_set_ = false;
+  stepwell::detail::checked_mutex mutex_;
+  std::unique_ptr<waiter> waiter_ STEPWELL_GUARDED_BY(mutex_);
+  std::shared_ptr<waiter_registry> registry_ STEPWELL_GUARDED_BY(mutex_);
+  bool is_set_ STEPWELL_GUARDED_BY(mutex_) = false;
 };
 
 inline void waiter_registry::close() {
   std::unordered_map<const event_state*, std::shared_ptr<event_state>> all;
   {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     all.swap(events_);
   }
   for (const auto& [address, event] : all) { event->detach_waiter(); }

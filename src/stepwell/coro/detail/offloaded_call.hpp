@@ -4,13 +4,13 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/coro/detail/async_event.hpp"
 
 #include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 namespace stepwell::coro {
@@ -37,7 +37,7 @@ public:
   /// Cancels the call if it has not begun, and wakes the waiting coroutine. Does nothing if the function has begun.
   void call_off() noexcept {
     {
-      const std::lock_guard lock(mutex_);
+      const stepwell::detail::mutex_lock lock(mutex_);
       if (stage_ != stage::waits) { return; }
       stage_ = stage::called_off;
     }
@@ -48,9 +48,10 @@ public:
   /// The function does not run after `cancel_or_wait` has returned.
   void cancel_or_wait() noexcept {
     {
-      std::unique_lock lock(mutex_);
+      stepwell::detail::mutex_lock lock(mutex_);
       if (stage_ == stage::waits) { stage_ = stage::called_off; }
-      system_clock()->wait_until(lock, changed_, clock::time_point::max(), [this] { return stage_ != stage::runs; });
+      system_clock()->wait_until(lock, changed_, clock::time_point::max(),
+                                 [this]() STEPWELL_HOLDS(mutex_) { return stage_ != stage::runs; });
     }
     event_.set();
   }
@@ -59,12 +60,12 @@ public:
   [[nodiscard]] const async_event& done() const noexcept { return event_; }
   /// Returns true if the function has returned, or if `give_up` has ended the call.
   [[nodiscard]] bool has_run() noexcept {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     return stage_ == stage::has_run;
   }
   /// Throws the exception of the function, if it threw one. @pre The call has ended.
   void rethrow() {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     if (failure_) { std::rethrow_exception(std::exchange(failure_, nullptr)); }
   }
 
@@ -72,12 +73,12 @@ private:
   enum class stage { waits, runs, has_run, called_off };
 
   bool begin() noexcept {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     return stage_ == stage::waits && (stage_ = stage::runs, true);
   }
   void finish(std::exception_ptr failure) noexcept {
     {
-      const std::lock_guard lock(mutex_);
+      const stepwell::detail::mutex_lock lock(mutex_);
       failure_ = std::move(failure);
       stage_ = stage::has_run;
       changed_.notify_all();
@@ -87,10 +88,10 @@ private:
 
   void (*const call_)(void*);
   void* const on_;
-  std::mutex mutex_;
+  stepwell::detail::checked_mutex mutex_;
   std::condition_variable changed_;
-  stage stage_ = stage::waits;
-  std::exception_ptr failure_;
+  stage stage_ STEPWELL_GUARDED_BY(mutex_) = stage::waits;
+  std::exception_ptr failure_ STEPWELL_GUARDED_BY(mutex_);
   async_event event_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/creation/detail/local_master.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
 
@@ -17,7 +18,7 @@ namespace stepwell {
 // ---- fair_shared_mutex
 
 void fair_shared_mutex::enter(entry as) {
-  std::unique_lock lock(mutex_);
+  detail::mutex_lock lock(mutex_);
   if (first_ == nullptr && is_open_for(as)) { return admit(as); }
   waiter me{as};
   (first_ == nullptr ? first_ : last_->next) = &me;
@@ -27,7 +28,7 @@ void fair_shared_mutex::enter(entry as) {
 }
 
 void fair_shared_mutex::leave(entry as) noexcept {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   if (as == entry::alone) {
     assert(has_one_alone_);
     has_one_alone_ = false;
@@ -45,7 +46,7 @@ void fair_shared_mutex::leave(entry as) noexcept {
 }
 
 int fair_shared_mutex::waiting() const {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   int count = 0;
   for (const auto* one = first_; one != nullptr; one = one->next) { ++count; }
   return count;
@@ -71,7 +72,7 @@ public:
   const master_subject subject;
   fair_shared_mutex gate;
   std::int64_t step = 0;  // accessed as an atomic
-  std::mutex mutex;
+  detail::checked_mutex mutex;
   std::condition_variable ready_changed;
   bool is_ready = false;
   std::uint64_t generation = 0;
@@ -85,8 +86,8 @@ constexpr std::string_view scheme = "local:";
 
 /// The masters of the process by name. An entry exists as long as a session is connected to it.
 struct master_registry {
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<local_master>, std::less<>> masters;
+  detail::checked_mutex mutex;
+  std::map<std::string, std::shared_ptr<local_master>, std::less<>> masters STEPWELL_GUARDED_BY(mutex);
 };
 
 master_registry& registry() {
@@ -97,9 +98,10 @@ master_registry& registry() {
 }  // namespace
 
 int sessions_at(const std::string& master) {
-  const std::lock_guard lock(registry().mutex);
-  const auto found = registry().masters.find(master);
-  return found == registry().masters.end() ? 0 : found->second->seats;
+  auto& all = registry();
+  const detail::mutex_lock lock(all.mutex);
+  const auto found = all.masters.find(master);
+  return found == all.masters.end() ? 0 : found->second->seats;
 }
 
 master_connection::master_connection(const session_target& target, const master_subject& subject) : target_(target), subject_(subject) {
@@ -114,7 +116,7 @@ master_connection::master_connection(const session_target& target, const master_
 
 void master_connection::take() {
   auto& all = registry();
-  const std::lock_guard lock(all.mutex);
+  const detail::mutex_lock lock(all.mutex);
   const auto found = all.masters.find(target_.master);
   if (found == all.masters.end()) {
     master_ = std::make_shared<local_master>(target_.master, subject_);
@@ -139,7 +141,7 @@ void master_connection::close() noexcept {
   assert(depth_ == 0);
   left_at_ = global_step();
   auto& all = registry();
-  const std::lock_guard lock(all.mutex);
+  const detail::mutex_lock lock(all.mutex);
   if (target_.is_chief) { master_->has_chief = false; }
   if (--master_->seats == 0) { all.masters.erase(all.masters.find(master_->name)); }
   master_.reset();
@@ -197,7 +199,7 @@ master_scope master_connection::begin_preparing() {
   }
   if (is_closed()) { take(); }
   auto inside = enter_alone();
-  const std::lock_guard lock(master_->mutex);
+  const detail::mutex_lock lock(master_->mutex);
   master_->is_ready = false;
   generation_ = ++master_->generation;
   return inside;
@@ -206,7 +208,7 @@ master_scope master_connection::begin_preparing() {
 void master_connection::end_preparing(std::int64_t step) {
   set_global_step(step);
   {
-    const std::lock_guard lock(master_->mutex);
+    const detail::mutex_lock lock(master_->mutex);
     master_->is_ready = true;
   }
   master_->ready_changed.notify_all();
@@ -214,19 +216,19 @@ void master_connection::end_preparing(std::int64_t step) {
 
 bool master_connection::is_chief_ready() const {
   auto& shared = master();
-  const std::lock_guard lock(shared.mutex);
+  const detail::mutex_lock lock(shared.mutex);
   return shared.is_ready;
 }
 
 bool master_connection::wait_for_chief(session_signals& signals, clock& time, clock::time_point until) {
   auto& shared = master();
   const auto wake = [&shared] {
-    { const std::lock_guard held(shared.mutex); }  // prevents a lost wake-up between a waiter's check and its wait
+    { const detail::mutex_lock held(shared.mutex); }  // prevents a lost wake-up between a waiter's check and its wait
     shared.ready_changed.notify_all();
   };
   const std::stop_callback on_stop(signals.stop_token(), wake);  // before the lock: the callback may run right here
   const std::stop_callback on_interruption(signals.interruption_token(), wake);
-  std::unique_lock lock(shared.mutex);
+  detail::mutex_lock lock(shared.mutex);
   time.wait_until(lock, shared.ready_changed, until, [&] { return shared.is_ready || signals.stop_requested() || signals.interrupted(); });
   return shared.is_ready;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/type_key.hpp"
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/protocol/session_signals.hpp"
@@ -12,7 +13,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -46,14 +46,16 @@ private:
     waiter* next = nullptr;
   };
 
-  [[nodiscard]] bool is_open_for(entry as) const noexcept { return !has_one_alone_ && (as == entry::shared || sharing_ == 0); }
-  void admit(entry as) noexcept;
+  [[nodiscard]] bool is_open_for(entry as) const noexcept STEPWELL_HOLDS(mutex_) {
+    return !has_one_alone_ && (as == entry::shared || sharing_ == 0);
+  }
+  void admit(entry as) noexcept STEPWELL_HOLDS(mutex_);
 
-  mutable std::mutex mutex_;
-  bool has_one_alone_ = false;
-  int sharing_ = 0;
-  waiter* first_ = nullptr;
-  waiter* last_ = nullptr;  // valid only if `first_` is not null
+  mutable detail::checked_mutex mutex_;
+  bool has_one_alone_ STEPWELL_GUARDED_BY(mutex_) = false;
+  int sharing_ STEPWELL_GUARDED_BY(mutex_) = 0;
+  waiter* first_ STEPWELL_GUARDED_BY(mutex_) = nullptr;
+  waiter* last_ STEPWELL_GUARDED_BY(mutex_) = nullptr;  // valid only if `first_` is not null
 };
 
 class local_master;

@@ -2,6 +2,7 @@
 #include "stepwell/data/detail/read_ahead.hpp"
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
 
@@ -31,10 +32,14 @@ void throw_not_copyable(std::size_t threads) {
 
 void read_ahead_threads::start(read_ahead_work& work, const prefetch_options& options) {
   work_ = &work;
-  is_ready_.assign(options.depth + 1, 0);
-  front_ = next_ = 0;
-  end_ = no_end;
-  is_stopping_ = false;
+  slots_ = options.depth + 1;
+  {
+    const stepwell::detail::mutex_lock lock(mutex_);
+    is_ready_.assign(slots_, 0);
+    front_ = next_ = 0;
+    end_ = no_end;
+    is_stopping_ = false;
+  }
   try {
     for (std::size_t worker = 0; worker < options.threads; ++worker) {
       threads_.push_back(value_or_throw(stepwell::detail::start_thread("stepwell prefetch", [this, worker] { run(worker); })));
@@ -47,7 +52,7 @@ void read_ahead_threads::start(read_ahead_work& work, const prefetch_options& op
 
 void read_ahead_threads::stop() noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     is_stopping_ = true;
   }
   room_.notify_all();
@@ -63,11 +68,11 @@ void read_ahead_threads::run(std::size_t worker) {
 
 /// Waits for a free slot and begins the next item. Returns false if there is none, or if the threads stop.
 bool read_ahead_threads::claim(std::size_t worker, std::uint64_t& number) {
-  const std::lock_guard in_order(order_);
+  const stepwell::detail::mutex_lock in_order(order_);
   {
-    std::unique_lock lock(mutex_);
+    stepwell::detail::mutex_lock lock(mutex_);
     system_clock()->wait_until(lock, room_, clock::time_point::max(),
-                               [this] { return is_stopping_ || next_ >= end_ || next_ - front_ < is_ready_.size(); });
+                               [this]() STEPWELL_HOLDS(mutex_) { return is_stopping_ || next_ >= end_ || next_ - front_ < slots_; });
     if (is_stopping_ || next_ >= end_) { return false; }
     number = next_++;
   }
@@ -78,7 +83,7 @@ bool read_ahead_threads::claim(std::size_t worker, std::uint64_t& number) {
 
 void read_ahead_threads::finish(std::uint64_t number, bool goes_on) {
   {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     if (!goes_on) { end_ = std::min(end_, number + 1); }
     is_ready_[slot_of(number)] = 1;
   }
@@ -87,15 +92,15 @@ void read_ahead_threads::finish(std::uint64_t number, bool goes_on) {
 }
 
 std::size_t read_ahead_threads::wait_front() {
-  std::unique_lock lock(mutex_);
+  stepwell::detail::mutex_lock lock(mutex_);
   const auto slot = slot_of(front_);
-  system_clock()->wait_until(lock, ready_, clock::time_point::max(), [&] { return is_ready_[slot] != 0; });
+  system_clock()->wait_until(lock, ready_, clock::time_point::max(), [&]() STEPWELL_HOLDS(mutex_) { return is_ready_[slot] != 0; });
   return slot;
 }
 
 void read_ahead_threads::pop() {
   {
-    const std::lock_guard lock(mutex_);
+    const stepwell::detail::mutex_lock lock(mutex_);
     is_ready_[slot_of(front_)] = 0;
     ++front_;
   }

@@ -3,13 +3,13 @@
 // Threads that make numbered items ahead of one consumer, which takes them in order. The items themselves are stored by the caller.
 #pragma once
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/thread.hpp"
 
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <mutex>
 #include <vector>
 
 namespace stepwell::data {
@@ -66,21 +66,22 @@ private:
   void run(std::size_t worker);
   bool claim(std::size_t worker, std::uint64_t& number);
   void finish(std::uint64_t number, bool goes_on);
-  [[nodiscard]] std::size_t slot_of(std::uint64_t number) const noexcept { return static_cast<std::size_t>(number % is_ready_.size()); }
+  [[nodiscard]] std::size_t slot_of(std::uint64_t number) const noexcept { return static_cast<std::size_t>(number % slots_); }
 
   static constexpr std::uint64_t no_end = std::numeric_limits<std::uint64_t>::max();
 
   read_ahead_work* work_ = nullptr;
   std::vector<stepwell::detail::owned_thread> threads_;
-  std::mutex order_;  // held by the thread that begins an item
-  std::mutex mutex_;  // protects all members below
+  std::size_t slots_ = 1;                  // changed only while no thread runs
+  stepwell::detail::checked_mutex order_;  // held by the thread that begins an item
+  stepwell::detail::checked_mutex mutex_;
   std::condition_variable room_;
   std::condition_variable ready_;
-  std::vector<char> is_ready_;  // by slot
-  std::uint64_t front_ = 0;     // number of the first item that was not popped
-  std::uint64_t next_ = 0;      // number of the next item to begin
-  std::uint64_t end_ = no_end;  // there are no items from this number on
-  bool is_stopping_ = false;
+  std::vector<char> is_ready_ STEPWELL_GUARDED_BY(mutex_);  // by slot
+  std::uint64_t front_ STEPWELL_GUARDED_BY(mutex_) = 0;     // number of the first item that was not popped
+  std::uint64_t next_ STEPWELL_GUARDED_BY(mutex_) = 0;      // number of the next item to begin
+  std::uint64_t end_ STEPWELL_GUARDED_BY(mutex_) = no_end;  // there are no items from this number on
+  bool is_stopping_ STEPWELL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace detail

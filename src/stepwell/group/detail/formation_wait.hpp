@@ -5,11 +5,11 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/detail/function_ref.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/group/engine.hpp"
 
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <string>
 
 namespace stepwell::detail {
@@ -28,7 +28,7 @@ private:
   const formation& how_;
   clock::duration pause_ = std::chrono::microseconds(200);
   clock::time_point next_log_;
-  std::mutex mutex_;
+  checked_mutex mutex_;
   std::condition_variable stopped_;
 };
 

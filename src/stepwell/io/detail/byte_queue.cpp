@@ -2,6 +2,7 @@
 #include "stepwell/io/detail/byte_queue.hpp"
 
 #include "stepwell/base/detail/failure_text.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
@@ -65,7 +66,7 @@ std::unique_ptr<byte_sink> sink_into(std::unique_ptr<file> target, std::uint64_t
 }
 
 /// The state of a queue. Positions are numbers of bytes since its creation: synced <= written <= appended. The bytes between written and
-/// appended are in the two buffers. `mutex` guards all members except `failed_fast`.
+/// appended are in the two buffers.
 struct byte_queue::core : std::enable_shared_from_this<core> {
   core(std::unique_ptr<byte_sink> to, byte_queue_options given)
       : options(std::move(given)), half(std::max<std::size_t>(options.capacity_bytes / 2, 1)),
@@ -76,83 +77,89 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   const std::size_t wake_at;
   std::unique_ptr<byte_sink> sink;  // used by the task of the writer while it runs, otherwise by `close`; null after it was closed
 
-  std::mutex mutex;
+  stepwell::detail::checked_mutex mutex;
   std::condition_variable changed;
-  buffer filling;
-  buffer writing;        // used by the task of the writer without the lock
-  std::size_t used = 0;  // number of used bytes of `filling`
-  std::uint64_t appended = 0;
-  std::uint64_t written = 0;
-  std::uint64_t synced = 0;
-  std::uint64_t wanted = 0;  // position up to which a sync is requested
-  clock::time_point appends_until = forever;
-  int waiting = 0;  // number of threads that wait for `changed`
-  int starved = 0;  // number of those threads that wait for free memory in the queue
+  buffer filling STEPWELL_GUARDED_BY(mutex);
+  buffer writing;                                   // changed with the lock; its bytes are used by the task of the writer without the lock
+  std::size_t used STEPWELL_GUARDED_BY(mutex) = 0;  // number of used bytes of `filling`
+  std::uint64_t appended STEPWELL_GUARDED_BY(mutex) = 0;
+  std::uint64_t written STEPWELL_GUARDED_BY(mutex) = 0;
+  std::uint64_t synced STEPWELL_GUARDED_BY(mutex) = 0;
+  std::uint64_t wanted STEPWELL_GUARDED_BY(mutex) = 0;  // position up to which a sync is requested
+  clock::time_point appends_until STEPWELL_GUARDED_BY(mutex) = forever;
+  int waiting STEPWELL_GUARDED_BY(mutex) = 0;  // number of threads that wait for `changed`
+  int starved STEPWELL_GUARDED_BY(mutex) = 0;  // number of those threads that wait for free memory in the queue
   enum class task { none, posted, running };
-  task writer_task = task::none;
-  bool is_closed = false;
-  bool closes_in_task = false;  // true: the task of the writer closes the sink when it has written the rest
+  task writer_task STEPWELL_GUARDED_BY(mutex) = task::none;
+  bool is_closed STEPWELL_GUARDED_BY(mutex) = false;
+  bool closes_in_task STEPWELL_GUARDED_BY(mutex) = false;  // true: the task of the writer closes the sink when it has written the rest
   const stepwell::detail::owner_process owner;
-  std::shared_ptr<trace_recorder> asked_to_write;  // recorder of the last traced append since the last write
-  std::shared_ptr<trace_recorder> asked_to_sync;   // recorder of the last traced request of a flush since the last sync
-  std::optional<status> failure;
-  std::function<void(const status&)> on_failure;
+  std::shared_ptr<trace_recorder> asked_to_write STEPWELL_GUARDED_BY(mutex);  // recorder of the last traced append since the last write
+  std::shared_ptr<trace_recorder> asked_to_sync
+      STEPWELL_GUARDED_BY(mutex);  // recorder of the last traced request of a flush since the last sync
+  std::optional<status> failure STEPWELL_GUARDED_BY(mutex);
+  std::function<void(const status&)> on_failure STEPWELL_GUARDED_BY(mutex);
   std::atomic<bool> failed_fast = false;
 
   template<class Done>
-  bool wait(std::unique_lock<std::mutex>& lock, clock::time_point until, Done done) {
+  bool wait(stepwell::detail::mutex_lock& lock, clock::time_point until, Done done) STEPWELL_HOLDS(mutex) {
     ++waiting;
     const bool is_done = options.clock->wait_until(lock, changed, until, done);
     --waiting;
     return is_done;
   }
 
-  void notify() {
+  void notify() STEPWELL_HOLDS(mutex) {
     if (waiting > 0) { changed.notify_all(); }
   }
 
   /// Posts the task of the writer, unless the queue has failed.
-  void start(std::unique_lock<std::mutex>& lock) {
-    if (!failure) { post_task(lock); }
+  void start() STEPWELL_HOLDS(mutex) {
+    if (!failure) { post_task(); }
   }
 
   /// Posts the task of the writer. Does nothing if the task is posted or running already.
   /// Releases the lock meanwhile, because waking a thread takes longer than appending a record.
-  void post_task(std::unique_lock<std::mutex>& lock) {
+  void post_task() STEPWELL_HOLDS(mutex) {
     if (writer_task != task::none) { return; }
     writer_task = task::posted;
-    lock.unlock();
+    const stepwell::detail::mutex_unlock unlocked(mutex);
     options.threads->post([self = shared_from_this()] {
-      std::unique_lock posted(self->mutex);
-      self->run_posted(posted);
+      const stepwell::detail::mutex_lock lock(self->mutex);
+      self->run_posted();
     });
-    lock.lock();
   }
 
   /// Runs the task of the writer on this thread if it is posted but has not begun.
-  void run_posted(std::unique_lock<std::mutex>& lock) {
-    if (writer_task == task::posted) { run(lock); }
+  void run_posted() STEPWELL_HOLDS(mutex) {
+    if (writer_task == task::posted) { run(); }
   }
 
-  [[nodiscard]] bool must_write() const { return used > 0 && (used >= wake_at || starved > 0 || wanted > written); }
+  [[nodiscard]] bool must_write() const STEPWELL_HOLDS(mutex) { return used > 0 && (used >= wake_at || starved > 0 || wanted > written); }
 
   /// Runs the task of the writer: writes and syncs while a write or a sync is due. Then closes the sink if nobody else will close it.
-  void run(std::unique_lock<std::mutex>& lock) {
+  void run() STEPWELL_HOLDS(mutex) {
     writer_task = task::running;
     while (!failure) {
       if (wanted > synced && written >= wanted) {
-        sync(lock);
+        sync();
       } else if (must_write()) {
-        write(lock);
+        write();
       } else {
         break;
       }
     }
-    if (closes_in_task && sink) { close_sink(lock); }
+    if (closes_in_task && sink) { close_sink(); }
     writer_task = task::none;
     notify();
   }
 
+  /// Calls `action` with the lock released.
+  template<class Action>
+  auto unlocked(Action action) STEPWELL_HOLDS(mutex) {
+    const stepwell::detail::mutex_unlock released(mutex);
+    return action();
+  }
   /// Calls `work`, a function of the sink. Returns its exceptions as errors, so that the task of the writer can end properly.
   template<class Work>
   static result<void> guarded(Work work) {
@@ -166,15 +173,13 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     return guarded(work);
   }
 
-  void write(std::unique_lock<std::mutex>& lock) {
+  void write() STEPWELL_HOLDS(mutex) {
     std::swap(filling, writing);
     const auto count = std::exchange(used, 0);
     const auto trace = std::exchange(asked_to_write, nullptr);
     notify();  // the queue has free memory now
-    lock.unlock();
-    const auto outcome = traced(trace, [&] { return sink->write({writing.memory.get(), count}); });
-    lock.lock();
-    if (!outcome) { return fail(lock, outcome.error()); }
+    const auto outcome = unlocked([&] { return traced(trace, [&] { return sink->write({writing.memory.get(), count}); }); });
+    if (!outcome) { return fail(outcome.error()); }
     written += count;
     if (writing.size > half) { shrink_writing(); }  // the buffer has grown for one large record
   }
@@ -186,36 +191,32 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     } catch (const resource_exhausted_error&) {}  // NOLINT(bugprone-empty-catch): the large buffer works as well
   }
 
-  void sync(std::unique_lock<std::mutex>& lock) {
+  void sync() STEPWELL_HOLDS(mutex) {
     const auto reached = written;
     const auto trace = std::exchange(asked_to_sync, nullptr);
-    lock.unlock();
-    const auto outcome = traced(trace, [&] { return sink->sync(); });
-    lock.lock();
-    if (!outcome) { return fail(lock, outcome.error()); }
+    const auto outcome = unlocked([&] { return traced(trace, [&] { return sink->sync(); }); });
+    if (!outcome) { return fail(outcome.error()); }
     synced = reached;
     notify();
   }
 
-  void close_sink(std::unique_lock<std::mutex>& lock) {
-    auto closing = std::move(sink);
-    lock.unlock();
-    const auto outcome = guarded([&] { return closing->close(); });
-    closing.reset();
-    lock.lock();
-    if (!outcome && !failure) { fail(lock, outcome.error()); }
+  void close_sink() STEPWELL_HOLDS(mutex) {
+    const auto outcome = unlocked([&] {
+      const auto closing = std::move(sink);
+      return guarded([&] { return closing->close(); });
+    });
+    if (!outcome && !failure) { fail(outcome.error()); }
   }
 
-  void fail(std::unique_lock<std::mutex>& lock, status reason) {
+  void fail(status reason) STEPWELL_HOLDS(mutex) {
     failure = std::move(reason);
     failed_fast.store(true, std::memory_order_relaxed);
     used = 0;
     notify();
     if (const auto action = std::exchange(on_failure, nullptr)) {
       const auto told = *failure;
-      lock.unlock();
+      const stepwell::detail::mutex_unlock unlocked(mutex);
       tell(action, told);
-      lock.lock();
     }
   }
 
@@ -228,9 +229,9 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     }
   }
 
-  [[nodiscard]] bool has_space(std::size_t bytes) const { return bytes <= filling.size - used || used == 0; }
+  [[nodiscard]] bool has_space(std::size_t bytes) const STEPWELL_HOLDS(mutex) { return bytes <= filling.size - used || used == 0; }
 
-  [[nodiscard]] std::optional<status> refusal() const {
+  [[nodiscard]] std::optional<status> refusal() const STEPWELL_HOLDS(mutex) {
     if (failure) { return failure; }
     if (is_closed) { return status(errc::failed_precondition, "could not append: the queue is closed"); }
     return std::nullopt;
@@ -238,21 +239,23 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
 
   /// Blocks until the queue has free memory for `bytes`. Returns the error if the queue has failed or is closed, or if it is full at the time
   /// of `limit_waits`.
-  std::optional<status> await_space(std::unique_lock<std::mutex>& lock, std::size_t bytes) {
+  std::optional<status> await_space(stepwell::detail::mutex_lock& lock, std::size_t bytes) STEPWELL_HOLDS(mutex) {
     ++starved;
     bool is_in_time = true;
     // Starts the writer again after each wake-up: another producer may have used the free memory, and the writer may have ended.
     while (is_in_time && !refusal() && !has_space(bytes)) {
-      start(lock);
+      start();
       const auto until = appends_until;
-      is_in_time = wait(lock, until, [&] { return refusal() || has_space(bytes) || writer_task == task::none || appends_until != until; });
+      is_in_time = wait(lock, until, [&]() STEPWELL_HOLDS(mutex) {
+        return refusal() || has_space(bytes) || writer_task == task::none || appends_until != until;
+      });
     }
     --starved;
     return is_in_time ? refusal() : too_late("append a record");
   }
 
   /// Replaces `filling` by a buffer of `bytes`. Returns the error if there is not enough memory. @pre `filling` is empty.
-  [[nodiscard]] std::optional<status> grow(std::size_t bytes) {
+  [[nodiscard]] std::optional<status> grow(std::size_t bytes) STEPWELL_HOLDS(mutex) {
     try {
       filling = buffer(bytes);
       return std::nullopt;
@@ -262,28 +265,28 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
     }
   }
 
-  void want_all(std::unique_lock<std::mutex>& lock) {
+  void want_all() STEPWELL_HOLDS(mutex) {
     wanted = std::max(wanted, appended);
     if (wanted <= synced) { return; }
     if (auto trace = current_trace()) [[unlikely]] { asked_to_sync = std::move(trace); }
-    start(lock);
+    start();
   }
 
-  result<void> flush(std::unique_lock<std::mutex>& lock, clock::time_point until) {
+  result<void> flush(stepwell::detail::mutex_lock& lock, clock::time_point until) STEPWELL_HOLDS(mutex) {
     const auto target = appended;
-    want_all(lock);
+    want_all();
     return wait_synced(lock, target, until);
   }
 
-  result<void> wait_synced(std::unique_lock<std::mutex>& lock, std::uint64_t target, clock::time_point until,
-                           const std::stop_token& stop = {}) {
-    wait(lock, until, [&] { return synced >= target || failure || stop.stop_requested(); });
+  result<void> wait_synced(stepwell::detail::mutex_lock& lock, std::uint64_t target, clock::time_point until,
+                           const std::stop_token& stop = {}) STEPWELL_HOLDS(mutex) {
+    wait(lock, until, [&]() STEPWELL_HOLDS(mutex) { return synced >= target || failure || stop.stop_requested(); });
     if (synced >= target) { return {}; }
     if (failure) { return *failure; }
     return too_late("flush");
   }
 
-  [[nodiscard]] status too_late(const std::string& what) const {
+  [[nodiscard]] status too_late(const std::string& what) const STEPWELL_HOLDS(mutex) {
     return {errc::deadline_exceeded, "could not " + what + " in time: " + std::to_string(appended - synced) +
                                          " bytes are not yet on disk; the disk is slow or hangs, increase the time limit"};
   }
@@ -298,7 +301,7 @@ byte_queue::~byte_queue() {
 
 byte_queue::reservation byte_queue::reserve(std::size_t max_bytes) {
   core& all = *core_;
-  reservation reserved{std::unique_lock(all.mutex), nullptr, std::nullopt};
+  reservation reserved{stepwell::detail::mutex_lock(all.mutex), nullptr, std::nullopt};
   std::optional<status> refusal;
   if (all.failure || all.is_closed || !all.has_space(max_bytes)) [[unlikely]] { refusal = all.await_space(reserved.lock, max_bytes); }
   if (!refusal && max_bytes > all.filling.size - all.used) [[unlikely]] { refusal = all.grow(max_bytes); }
@@ -310,12 +313,12 @@ byte_queue::reservation byte_queue::reserve(std::size_t max_bytes) {
   return reserved;
 }
 
-void byte_queue::commit(reservation& reserved, std::size_t used) {
+void byte_queue::commit(std::size_t used) {
   core& all = *core_;
   all.used += used;
   all.appended += used;
   if (auto trace = current_trace()) [[unlikely]] { all.asked_to_write = std::move(trace); }
-  if (all.used >= all.wake_at && all.writer_task == core::task::none) [[unlikely]] { all.start(reserved.lock); }
+  if (all.used >= all.wake_at && all.writer_task == core::task::none) [[unlikely]] { all.start(); }
 }
 
 result<void> byte_queue::append(std::span<const std::byte> record) {
@@ -326,18 +329,18 @@ result<void> byte_queue::append(std::span<const std::byte> record) {
 }
 
 bool byte_queue::has_space(std::size_t bytes) const {
-  const std::lock_guard lock(core_->mutex);
+  const stepwell::detail::mutex_lock lock(core_->mutex);
   return !core_->refusal() && core_->has_space(bytes);
 }
 
 result<void> byte_queue::wait_for_space(std::size_t bytes) {
-  std::unique_lock lock(core_->mutex);
+  stepwell::detail::mutex_lock lock(core_->mutex);
   if (auto refusal = core_->await_space(lock, bytes)) { return std::move(*refusal); }
   return {};
 }
 
 void byte_queue::limit_waits(clock::time_point until) {
-  const std::lock_guard lock(core_->mutex);
+  const stepwell::detail::mutex_lock lock(core_->mutex);
   core_->appends_until = until;
   core_->notify();
 }
@@ -345,9 +348,9 @@ void byte_queue::limit_waits(clock::time_point until) {
 void byte_queue::request_flush() { static_cast<void>(start_flush()); }
 
 byte_queue::pending_flush byte_queue::start_flush() {
-  std::unique_lock lock(core_->mutex);
+  stepwell::detail::mutex_lock lock(core_->mutex);
   const auto target = core_->appended;
-  core_->want_all(lock);
+  core_->want_all();
   return pending_flush(core_, target);
 }
 
@@ -357,52 +360,52 @@ byte_queue::pending_flush::pending_flush(std::shared_ptr<core> queue, std::uint6
 /// Runs a posted task here, because in the pool it could be queued behind the job that makes this call.
 result<void> byte_queue::pending_flush::wait(clock::time_point until, const std::stop_token& stop) const {
   {
-    std::unique_lock lock(queue_->mutex);
-    queue_->run_posted(lock);
+    stepwell::detail::mutex_lock lock(queue_->mutex);
+    queue_->run_posted();
   }
   return wait_for_pool(until, stop);
 }
 
 result<void> byte_queue::pending_flush::wait_for_pool(clock::time_point until, const std::stop_token& stop) const {
   const std::stop_callback wake(stop, [this] {
-    { const std::lock_guard lock(queue_->mutex); }  // so that the notification is not lost
+    { const stepwell::detail::mutex_lock lock(queue_->mutex); }  // so that the notification is not lost
     queue_->changed.notify_all();
   });
-  std::unique_lock lock(queue_->mutex);
+  stepwell::detail::mutex_lock lock(queue_->mutex);
   return queue_->wait_synced(lock, target_, until, stop);
 }
 
 const clock& byte_queue::pending_flush::time() const noexcept { return *queue_->options.clock; }
 
 result<void> byte_queue::flush(clock::time_point until) {
-  std::unique_lock lock(core_->mutex);
+  stepwell::detail::mutex_lock lock(core_->mutex);
   return core_->flush(lock, until);
 }
 
 bool byte_queue::pending_flush::is_all() const {
-  const std::lock_guard lock(queue_->mutex);
+  const stepwell::detail::mutex_lock lock(queue_->mutex);
   return queue_->appended == target_;
 }
 
 void byte_queue::detach() {
   core& all = *core_;
   if (!all.owner.is_this_process()) { return; }  // like `close`
-  std::unique_lock lock(all.mutex);
+  stepwell::detail::mutex_lock lock(all.mutex);
   if (std::exchange(all.is_closed, true)) { return; }
   all.notify();
   all.closes_in_task = true;
-  all.want_all(lock);
-  if (all.sink) { all.post_task(lock); }  // also if no bytes are left, or after a failure
+  all.want_all();
+  if (all.sink) { all.post_task(); }  // also if no bytes are left, or after a failure
 }
 
 result<void> byte_queue::close(clock::time_point until) {
   core& all = *core_;
   if (!all.owner.is_this_process()) { return {}; }  // a child process made by fork: the parent writes the data
-  std::unique_lock lock(all.mutex);
+  stepwell::detail::mutex_lock lock(all.mutex);
   if (std::exchange(all.is_closed, true)) { return {}; }
   all.notify();
   auto flushed = all.flush(lock, until);
-  if (!all.wait(lock, until, [&] { return all.writer_task == core::task::none; })) {
+  if (!all.wait(lock, until, [&]() STEPWELL_HOLDS(all.mutex) { return all.writer_task == core::task::none; })) {
     all.closes_in_task = true;
     return all.too_late("close");
   }
@@ -415,12 +418,12 @@ result<void> byte_queue::close(clock::time_point until) {
 bool byte_queue::has_failed() const noexcept { return core_->failed_fast.load(std::memory_order_relaxed); }
 
 std::optional<status> byte_queue::failure() const {
-  const std::lock_guard lock(core_->mutex);
+  const stepwell::detail::mutex_lock lock(core_->mutex);
   return core_->failure;
 }
 
 void byte_queue::on_failure(std::function<void(const status&)> action) {
-  std::unique_lock lock(core_->mutex);
+  stepwell::detail::mutex_lock lock(core_->mutex);
   if (core_->failure) {
     const auto told = *core_->failure;
     lock.unlock();

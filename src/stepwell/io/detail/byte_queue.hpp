@@ -5,6 +5,7 @@
 #pragma once
 
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
@@ -14,7 +15,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -90,7 +90,7 @@ public:
     if (reserved.bytes == nullptr) [[unlikely]] { return std::move(*reserved.refusal); }
     const std::size_t used = std::forward<Frame>(frame)(reserved.bytes);
     assert(used <= max_bytes);
-    commit(reserved, used);
+    commit(used);
     return {};
   }
 
@@ -166,12 +166,12 @@ public:
 private:
   /// Memory for a record and the lock that protects it, or the error if no memory is available.
   struct reservation {
-    std::unique_lock<std::mutex> lock;
+    stepwell::detail::mutex_lock lock;
     std::byte* bytes = nullptr;
     std::optional<status> refusal;
   };
-  [[nodiscard]] reservation reserve(std::size_t max_bytes);
-  void commit(reservation& reserved, std::size_t used);
+  [[nodiscard]] reservation reserve(std::size_t max_bytes) STEPWELL_UNCHECKED_LOCKS;  // the lock is in the result
+  void commit(std::size_t used) STEPWELL_UNCHECKED_LOCKS;
 
   std::shared_ptr<core> core_;  // shared with the task of the writer
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/detail/signal_watch.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/platform.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/io/detail/signal_receiver.hpp"
@@ -10,7 +11,6 @@
 #include <csignal>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <utility>
 
 namespace stepwell::io {
@@ -166,8 +166,8 @@ namespace {
 
 /// The hub of the process. It exists while there are watches.
 struct hub_of_process {
-  std::mutex mutex;
-  std::unique_ptr<signal_hub> hub;
+  stepwell::detail::checked_mutex mutex;
+  std::unique_ptr<signal_hub> hub STEPWELL_GUARDED_BY(mutex);
 };
 hub_of_process& the_hub() {
   static auto* const instance = new hub_of_process;  // never destroyed: a watch may outlive static objects
@@ -181,7 +181,7 @@ signal_watch::signal_watch(std::vector<int> signals, std::function<void(int)> on
 
 result<std::unique_ptr<signal_watch>> signal_watch::start(std::vector<int> signals, std::function<void(int)> on_signal) {
   auto& process = the_hub();
-  const std::lock_guard lock(process.mutex);
+  const stepwell::detail::mutex_lock lock(process.mutex);
   const bool is_first = process.hub == nullptr;
   if (is_first) {
     auto started = signal_hub::start();
@@ -200,7 +200,7 @@ result<std::unique_ptr<signal_watch>> signal_watch::start(std::vector<int> signa
 signal_watch::~signal_watch() {
   if (!on_signal_) { return; }
   auto& process = the_hub();
-  const std::lock_guard lock(process.mutex);
+  const stepwell::detail::mutex_lock lock(process.mutex);
   if (process.hub->remove(*this)) { process.hub.reset(); }
 }
 

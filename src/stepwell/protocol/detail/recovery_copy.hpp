@@ -4,10 +4,10 @@
 #pragma once
 
 #include "stepwell/base/detail/function_ref.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
 
 #include <cstddef>
-#include <mutex>
 #include <optional>
 
 namespace stepwell {
@@ -27,9 +27,9 @@ public:
   [[nodiscard]] std::size_t held_bytes() const noexcept;
 
 private:
-  mutable std::mutex mutex_;
-  std::optional<snapshot> kept_;
-  bool is_initial_ = false;
+  mutable detail::checked_mutex mutex_;
+  std::optional<snapshot> kept_ STEPWELL_GUARDED_BY(mutex_);
+  bool is_initial_ STEPWELL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace stepwell

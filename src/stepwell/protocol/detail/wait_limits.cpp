@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/protocol/detail/wait_limits.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/log.hpp"
 
 #include <fmt/format.h>
@@ -85,7 +86,7 @@ bool wait_limits::is_worth_saving(const boundary_state& state) {
   facts.state_bytes = std::max(facts.state_bytes, mean_size(known));  // the lengths of strings are known only from earlier saves
   const auto plan = plan_preemption(facts);
   {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     plan_ = plan;
   }
   const auto text = fmt::format("step {}: {}", state.global_step, plan.to_string());
@@ -96,7 +97,7 @@ bool wait_limits::is_worth_saving(const boundary_state& state) {
 }
 
 std::optional<preemption_plan> wait_limits::plan() const {
-  const std::lock_guard lock(mutex_);
+  const detail::mutex_lock lock(mutex_);
   return plan_;
 }
 

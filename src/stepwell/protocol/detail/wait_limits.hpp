@@ -4,12 +4,12 @@
 #pragma once
 
 #include "stepwell/base/deadline.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/protocol/detail/boundary_state.hpp"
 #include "stepwell/protocol/detail/boundary_works.hpp"
 #include "stepwell/protocol/preemption_plan.hpp"
 #include "stepwell/protocol/session_signals.hpp"
 
-#include <mutex>
 #include <optional>
 
 namespace stepwell {
@@ -54,8 +54,8 @@ private:
   clock::duration stop_grace_ = clock::duration::max();
   std::optional<deadline> close_waits_;  // the end of waits; set when the session closes
   bool is_known_at_close_ = false;       // the process was about to end when the close began
-  mutable std::mutex mutex_;             // guards `plan_`
-  std::optional<preemption_plan> plan_;
+  mutable detail::checked_mutex mutex_;  // guards `plan_`
+  std::optional<preemption_plan> plan_ STEPWELL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stepwell

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/summary/detail/output.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 
@@ -17,7 +18,7 @@ void check_limits(std::size_t max_queue_bytes, seconds_value flush_secs) {
 }
 
 void output::failure_listeners::add(std::function<void(const status&)> action) {
-  std::unique_lock lock(mutex_);
+  stepwell::detail::mutex_lock lock(mutex_);
   if (!happened_) { return actions_.push_back(std::move(action)); }
   const auto failure = *happened_;
   lock.unlock();
@@ -25,7 +26,7 @@ void output::failure_listeners::add(std::function<void(const status&)> action) {
 }
 
 void output::failure_listeners::notify(const status& failure) {
-  std::unique_lock lock(mutex_);
+  stepwell::detail::mutex_lock lock(mutex_);
   happened_ = failure;
   const auto actions = std::exchange(actions_, {});
   lock.unlock();
@@ -74,27 +75,27 @@ void output::arm_flush_timer() {
   constexpr double longest = 1e9;  // seconds; a longer time could overflow the clock's duration at about 290 years
   const std::chrono::duration<double> period(std::min(flush_secs_.count(), longest));
   const auto when = time_->now() + std::chrono::duration_cast<clock::duration>(period);
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   timer_ = alarm(time_, when, [due = flush_due_] { due->store(true, std::memory_order_relaxed); });
 }
 
 bool output::begin_close() {
   if (is_closed_.exchange(true)) { return false; }
   is_over_ = true;
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   timer_.cancel();
   return true;
 }
 
 void output::detach() {
   auto started = start_flush();
-  const std::lock_guard lock(mutex_);
+  const stepwell::detail::mutex_lock lock(mutex_);
   detached_ = std::move(started);
 }
 
 void output::end(const char* kind, const std::string& path, const std::function<void(clock::time_point)>& close_writer) {
   try {
-    std::unique_lock lock(mutex_);
+    stepwell::detail::mutex_lock lock(mutex_);
     const bool is_detached = detached_ && detached_->is_all();
     lock.unlock();
     if (!is_detached) { return close_writer(is_late_ ? time_->now() : io::byte_queue::forever); }

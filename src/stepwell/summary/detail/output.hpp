@@ -5,6 +5,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/io/detail/byte_queue.hpp"
 
@@ -12,7 +13,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -102,9 +102,9 @@ private:
     void notify(const status& failure);
 
   private:
-    std::mutex mutex_;
-    std::optional<status> happened_;
-    std::vector<std::function<void(const status&)>> actions_;
+    stepwell::detail::checked_mutex mutex_;
+    std::optional<status> happened_ STEPWELL_GUARDED_BY(mutex_);
+    std::vector<std::function<void(const status&)>> actions_ STEPWELL_GUARDED_BY(mutex_);
   };
 
   void warn_dropped() const;
@@ -130,9 +130,9 @@ private:
   std::atomic<bool> is_late_ = false;       // a flush reached its deadline, and none has succeeded since
   std::shared_ptr<std::atomic<bool>> flush_due_ = std::make_shared<std::atomic<bool>>(false);
 
-  std::mutex mutex_;
-  std::optional<io::byte_queue::pending_flush> detached_;  // guarded by mutex_
-  alarm timer_;                                            // guarded by mutex_
+  stepwell::detail::checked_mutex mutex_;
+  std::optional<io::byte_queue::pending_flush> detached_ STEPWELL_GUARDED_BY(mutex_);
+  alarm timer_ STEPWELL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stepwell::summary

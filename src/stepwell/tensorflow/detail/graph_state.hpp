@@ -3,6 +3,7 @@
 // The content of a graph, shared with its sessions: TensorFlow's graph, and the parts of the MetaGraphDef.
 #pragma once
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/tensorflow/detail/c_api.hpp"
 #include "stepwell/tensorflow/detail/meta_graph.hpp"
@@ -10,7 +11,6 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -70,8 +70,8 @@ struct graph_state {
   std::atomic<int> made_operations = 0;
 
   // Operations that sessions have added, by their purpose. A later session over the same graph uses them again.
-  std::mutex making;
-  std::map<std::string, c::operation*> added;
+  stepwell::detail::checked_mutex making;
+  std::map<std::string, c::operation*> added STEPWELL_GUARDED_BY(making);
 };
 
 /// Returns the operations that the library has.
