@@ -194,12 +194,10 @@ class progress_hook {
 public:
   static constexpr auto phase = hook_phase::observe;
 
-  explicit progress_hook(progress_options options = {}, Watched... watched)
+  explicit progress_hook(progress_options options, Watched... watched)
       : printer_(std::move(options), {detail::name_of(watched, "loss")...}), watched_(stepwell::fetch(detail::untagged(watched)...)) {}
   /// Uses the default options.
-  explicit progress_hook(Watched... watched)
-    requires(sizeof...(Watched) > 0)
-      : progress_hook(progress_options{}, std::move(watched)...) {}
+  explicit progress_hook(Watched... watched) : progress_hook(progress_options{}, std::move(watched)...) {}
 
   void begin() { printer_.begin(); }
   void after_create_session(auto& session, auto& /*threads*/) {
