@@ -201,9 +201,11 @@ struct byte_queue::core : std::enable_shared_from_this<core> {
   }
 
   void close_sink() STEPWELL_HOLDS(mutex) {
+    auto closing = std::move(sink);
     const auto outcome = unlocked([&] {
-      const auto closing = std::move(sink);
-      return guarded([&] { return closing->close(); });
+      auto closed = guarded([&] { return closing->close(); });
+      closing.reset();
+      return closed;
     });
     if (!outcome && !failure) { fail(outcome.error()); }
   }
