@@ -210,7 +210,10 @@ struct fenced_raw : recording_raw<Awaited> {
 /// Calls `check.template operator()<Line>()` for each line of the table. Returns true if all results are true.
 template<class Check, int... Line>
 constexpr bool for_each_member(Check check, std::integer_sequence<int, Line...> /*lines*/) {
-  return (check.template operator()<Line>() && ...);
+  for (const bool holds : {check.template operator()<Line>()...}) {  // no fold expression: clang limits its nesting
+    if (!holds) { return false; }
+  }
+  return true;
 }
 template<class Check>
 constexpr bool for_each_member(Check check) {
