@@ -9,17 +9,13 @@ module;
 #include "stepwell/async.hpp"
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
-#include "stepwell/base/deadline.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/random.hpp"
 #include "stepwell/base/tensor.hpp"
 #include "stepwell/base/trace.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/checkpoint/best_checkpoint.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/checkpoint_writer.hpp"
-#include "stepwell/checkpoint/checksum.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/checkpoint/saver.hpp"
@@ -35,16 +31,11 @@ module;
 #include "stepwell/creation/session_creation.hpp"
 #include "stepwell/creation/session_creator.hpp"
 #include "stepwell/creation/session_manager.hpp"
-#include "stepwell/data/counter.hpp"
-#include "stepwell/data/mapped_records.hpp"
 #include "stepwell/data/prefetch.hpp"
 #include "stepwell/data/queue.hpp"
 #include "stepwell/data/record_files.hpp"
 #include "stepwell/data/shuffled_batches.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
-#include "stepwell/format/checkpoint/checkpoint_state.hpp"
-#include "stepwell/format/checkpoint/table.hpp"
 #include "stepwell/format/events/event.hpp"
 #include "stepwell/format/events/record.hpp"
 #include "stepwell/format/examples/example.hpp"
@@ -74,7 +65,6 @@ module;
 #include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
-#include "stepwell/kernel/statistics.hpp"
 #include "stepwell/metrics/metrics.hpp"
 #include "stepwell/model/model.hpp"
 #include "stepwell/model/model_session.hpp"
@@ -223,6 +213,12 @@ using stepwell::view_of;
 }  // namespace stepwell
 
 // checkpoint
+export namespace stepwell::io {
+using stepwell::io::file_system;
+using stepwell::io::pool;
+}  // namespace stepwell::io
+
+// checkpoint
 export namespace stepwell {
 using stepwell::best_checkpoint;
 using stepwell::best_value_name;
@@ -232,7 +228,6 @@ using stepwell::checkpoint_exists;
 using stepwell::checkpoint_format;
 using stepwell::checkpoint_reader;
 using stepwell::checkpoint_search_result;
-using stepwell::checkpoint_writer;
 using stepwell::checkpoints_iterator;
 using stepwell::checkpoints_iterator_options;
 using stepwell::checksum;
@@ -268,12 +263,6 @@ using stepwell::update_fence;
 using stepwell::wait_for_new_checkpoint;
 using stepwell::when_busy;
 }  // namespace stepwell
-
-// checkpoint
-export namespace stepwell::io {
-using stepwell::io::file_system;
-using stepwell::io::pool;
-}  // namespace stepwell::io
 
 // coro
 export namespace stepwell::coro {
@@ -385,19 +374,12 @@ using stepwell::data::transformed_source;
 export namespace stepwell::format {
 using stepwell::format::append_record;
 using stepwell::format::audio_value;
-using stepwell::format::bundle_entry;
-using stepwell::format::bundle_header;
 using stepwell::format::byte_strings;
-using stepwell::format::checkpoint_state;
 using stepwell::format::csv_metric_bound;
 using stepwell::format::csv_metric_header;
 using stepwell::format::csv_row_bound;
 using stepwell::format::csv_row_header;
 using stepwell::format::data_class;
-using stepwell::format::data_name;
-using stepwell::format::decode_bundle_entry;
-using stepwell::format::decode_bundle_header;
-using stepwell::format::decode_checkpoint_state;
 using stepwell::format::decode_event;
 using stepwell::format::decode_example;
 using stepwell::format::default_record_limit;
@@ -415,11 +397,8 @@ using stepwell::format::hparam_map;
 using stepwell::format::hparam_value;
 using stepwell::format::hparams_status;
 using stepwell::format::image_value;
-using stepwell::format::index_name;
-using stepwell::format::index_suffix;
 using stepwell::format::integers;
 using stepwell::format::is_formula;
-using stepwell::format::is_slice_key;
 using stepwell::format::json_metric_beginning;
 using stepwell::format::json_metric_bound;
 using stepwell::format::log_message;
@@ -428,7 +407,6 @@ using stepwell::format::metric_line;
 using stepwell::format::number_text;
 using stepwell::format::obsolete_histogram;
 using stepwell::format::opaque_tensor;
-using stepwell::format::prefix_of_index;
 using stepwell::format::read_record;
 using stepwell::format::record_data;
 using stepwell::format::record_decoder;
@@ -438,18 +416,11 @@ using stepwell::format::record_overhead;
 using stepwell::format::seal_record;
 using stepwell::format::session_log;
 using stepwell::format::session_status;
-using stepwell::format::slice_extent;
-using stepwell::format::slice_key;
 using stepwell::format::summary;
 using stepwell::format::summary_metadata;
 using stepwell::format::summary_style;
 using stepwell::format::summary_value;
-using stepwell::format::table_options;
-using stepwell::format::table_visitor;
-using stepwell::format::table_writer;
 using stepwell::format::tagged_run_metadata;
-using stepwell::format::tensor_slice;
-using stepwell::format::visit_table;
 using stepwell::format::write_csv_metric;
 using stepwell::format::write_csv_row;
 using stepwell::format::write_json_metric;
@@ -604,21 +575,6 @@ using stepwell::io::signal_watch;
 using stepwell::io::sink_into;
 using stepwell::io::write_file_atomically;
 }  // namespace stepwell::io
-
-// kernel
-export namespace stepwell::kernel {
-using stepwell::kernel::all_finite;
-using stepwell::kernel::any_nan;
-using stepwell::kernel::equal_bucket;
-using stepwell::kernel::equal_histogram;
-using stepwell::kernel::growing_histogram;
-using stepwell::kernel::histogram_limits;
-using stepwell::kernel::make_equal_histogram;
-using stepwell::kernel::make_growing_histogram;
-using stepwell::kernel::moments;
-using stepwell::kernel::moments_of_values;
-using stepwell::kernel::number_at;
-}  // namespace stepwell::kernel
 
 // metrics
 export namespace stepwell::metrics {

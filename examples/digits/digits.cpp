@@ -9,7 +9,7 @@
 #include "options.hpp"
 #include "train.hpp"
 
-#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/group/group.hpp>
 #include <stepwell/io/file_system.hpp>
 #include <stepwell/protocol/session_signals.hpp>

@@ -5,7 +5,7 @@
 // learning rate that is reduced step by step. The last argument kills the run after that step.
 #include "render.hpp"
 
-#include <stepwell/checkpoint/checksum.hpp>
+#include <stepwell/checkpoint/snapshot.hpp>
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>

@@ -4,7 +4,7 @@
 // Two networks that train against each other, as in DCGAN: one makes images of discs from noise, the other tells them from drawn discs. Each has an
 // optimiser of its own. A summary shows images for a fixed noise, without an effect on the training. The last argument kills the run after that
 // step.
-#include <stepwell/checkpoint/checksum.hpp>
+#include <stepwell/checkpoint/snapshot.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/torch/evaluating.hpp>

@@ -3,7 +3,7 @@
 // libtorch_words [RUN_DIR [LAST_STEP [KILLED_AT]]]
 // A language model: an LSTM that predicts the next word of a text that a small grammar makes. Its hidden state goes from one step to the next, so it is
 // a variable, too. The checkpoint is copied while the next step computes. The last argument kills the run after that step.
-#include <stepwell/checkpoint/checksum.hpp>
+#include <stepwell/checkpoint/snapshot.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/torch/torch.hpp>

@@ -5,7 +5,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/detail/bundle.hpp"
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/weights/detail/safetensors.hpp"
 #include "stepwell/io/atomic_file.hpp"

@@ -3,11 +3,11 @@
 // `stepwell stats`: the state of a run, and its speed over time.
 #include "tool/commands.hpp"
 
-#include "stepwell/base/detail/wall_seconds.hpp"
+#include "stepwell/base/clock.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/detail/bundle.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/protocol/run_ending.hpp"
 #include "tool/chart.hpp"

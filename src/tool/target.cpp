@@ -7,7 +7,7 @@
 #include "stepwell/checkpoint/detail/beside_writer.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/detail/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/detail/lock_content.hpp"
 #include "stepwell/io/detail/read_file.hpp"

@@ -6,7 +6,7 @@
 #include "stepwell/checkpoint/detail/beside_writer.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/detail/bundle.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "tool/json.hpp"

@@ -4,7 +4,6 @@
 // (as for a disk), so the result does not depend on the number of processors. And the cost of a batch that is ready.
 #include "bench/paired.hpp"
 
-#include <stepwell/data/counter.hpp>
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/data/source.hpp>
 #include <stepwell/model/model_session.hpp>

@@ -9,7 +9,7 @@
 #include "bench/timing.hpp"
 
 #include <stepwell/base/tensor.hpp>
-#include <stepwell/kernel/statistics.hpp>
+#include <stepwell/kernel/detail/statistics.hpp>
 
 #include <benchmark/benchmark.h>
 

@@ -7,7 +7,7 @@
 
 #include "bench/paired.hpp"
 
-#include <stepwell/kernel/statistics.hpp>
+#include <stepwell/kernel/detail/statistics.hpp>
 
 #if __has_include(<xtensor/core/xmath.hpp>)
 #include <xtensor/core/xmath.hpp>

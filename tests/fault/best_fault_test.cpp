@@ -11,7 +11,7 @@
 
 #include <stepwell/base/detail/failure_text.hpp>
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>

@@ -17,7 +17,6 @@
 #include "support/temporary_directory.hpp"
 #include "support/word_pointers.hpp"
 
-#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/format/events/record.hpp>
 #include <tool/command_line.hpp>

@@ -21,8 +21,8 @@
 #include "support/signalling_hook.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/best_checkpoint.hpp>
-#include <stepwell/checkpoint/checksum.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
+#include <stepwell/checkpoint/snapshot.hpp>
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/data/record_files.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>

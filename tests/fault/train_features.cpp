@@ -5,10 +5,10 @@
 // prefix "awaited_", a feature is trained by an awaited session, which must also print the same line.
 #include "support/both_ways.hpp"
 
-#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/checkpoint/checksum.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/restore.hpp>
+#include <stepwell/checkpoint/snapshot.hpp>
 #include <stepwell/checkpoint/update_fence.hpp>
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/data/shuffled_batches.hpp>

@@ -5,8 +5,8 @@
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/checkpoint/find_checkpoints.hpp>
-#include <stepwell/format/checkpoint/bundle.hpp>
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 #include <tool/commands.hpp>
 
 namespace tool = stepwell::tool;

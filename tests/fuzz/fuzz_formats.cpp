@@ -5,10 +5,10 @@
 #include "fuzz/tool_fuzz.hpp"
 #include "support/table_entries.hpp"
 
-#include <stepwell/format/checkpoint/bundle.hpp>
-#include <stepwell/format/checkpoint/checkpoint_state.hpp>
+#include <stepwell/format/checkpoint/detail/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/checkpoint_state.hpp>
 #include <stepwell/format/checkpoint/detail/string_tensor.hpp>
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 #include <stepwell/format/events/detail/summary_values.hpp>
 #include <stepwell/format/events/event.hpp>
 #include <stepwell/format/events/record.hpp>

@@ -4,8 +4,8 @@
 // byte therefore selects if the bytes are the index itself or the keys and values of a valid index.
 #include "fuzz/tool_fuzz.hpp"
 
-#include <stepwell/format/checkpoint/bundle.hpp>
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 #include <tool/commands.hpp>
 
 #include <map>

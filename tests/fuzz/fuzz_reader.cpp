@@ -6,8 +6,8 @@
 #include "fuzz/tool_fuzz.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/format/checkpoint/bundle.hpp>
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 #include <stepwell/kernel/detail/crc32c.hpp>
 
 #include <map>

@@ -9,7 +9,6 @@
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/detail/checkpoint_directory.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/creation/scaffold.hpp>

@@ -3,7 +3,7 @@
 // All entries of a table in memory.
 #pragma once
 
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 
 #include <cstddef>
 #include <string>

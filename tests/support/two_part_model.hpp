@@ -4,7 +4,7 @@
 #pragma once
 
 #include <stepwell/base/variable.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -46,7 +46,7 @@ private:
 
 /// Writes a checkpoint of the model like a session does, and returns its prefix.
 inline std::string write_two_part_checkpoint(const std::string& prefix, float my_var, std::int64_t step) {
-  checkpoint_writer writer(prefix);
+  detail::checkpoint_writer writer(prefix);
   writer.add("global_step", view_of(step));
   writer.add("my_var", view_of(my_var));
   writer.commit();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clocks. Sessions and hooks read the time, wait, and set alarms only through a `clock`. A `manual_clock` can therefore drive threads,
-// cadences and Asio timers in tests.
+// Clocks and deadlines. Sessions and hooks read the time, wait, and set alarms only through a `clock`. A `manual_clock` can therefore drive
+// threads, cadences and Asio timers in tests.
 #pragma once
 
 #include "stepwell/base/detail/locks.hpp"
@@ -94,6 +94,40 @@ private:
   std::shared_ptr<clock> source_;
   clock::alarm_id id_ = 0;
 };
+
+/// A point in time on the clock `source`. It can be converted to a point in time on another clock.
+class deadline {
+public:
+  deadline(const clock& source, clock::time_point when) noexcept : source_(&source), when_(when) {}
+
+  /// Returns a deadline that never passes.
+  [[nodiscard]] static deadline never(const clock& source) noexcept { return {source, clock::time_point::max()}; }
+
+  /// Returns the time of `other` at which the deadline passes. The remaining time is the same on both clocks.
+  [[nodiscard]] clock::time_point on(const clock& other) const {
+    if (&other == source_ || when_ == clock::time_point::max()) { return when_; }
+    return other.now() + (when_ - source_->now());
+  }
+  /// Returns the remaining time. Returns zero if the deadline has passed.
+  [[nodiscard]] clock::duration remaining() const {
+    if (when_ == clock::time_point::max()) { return clock::duration::max(); }
+    const auto left = when_ - source_->now();
+    return left > clock::duration::zero() ? left : clock::duration::zero();
+  }
+
+private:
+  const clock* source_;
+  clock::time_point when_;
+};
+
+namespace detail {
+/// Returns the deadline that passes first.
+[[nodiscard]] inline deadline earlier_of(const deadline& one, const deadline& other) {
+  return one.remaining() < other.remaining() ? one : other;
+}
+/// Returns a time of day in seconds since 1970.
+[[nodiscard]] inline double wall_seconds(clock::wall_time when) { return std::chrono::duration<double>(when.time_since_epoch()).count(); }
+}  // namespace detail
 
 /// A manual clock for tests and simulations. Its time changes only by `advance`.
 class manual_clock final : public clock {

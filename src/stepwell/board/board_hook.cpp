@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/board_hook.hpp"
 
+#include "stepwell/base/clock.hpp"
 #include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/thread.hpp"
-#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"

@@ -8,9 +8,9 @@
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/checkpoint/detail/tensor_reads.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/detail/bundle.hpp"
 #include "stepwell/format/checkpoint/detail/string_tensor.hpp"
-#include "stepwell/format/checkpoint/table.hpp"
+#include "stepwell/format/checkpoint/detail/table.hpp"
 #include "stepwell/io/detail/read_file.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
 

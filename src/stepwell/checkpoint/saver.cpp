@@ -11,8 +11,8 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
-#include "stepwell/checkpoint/checkpoint_writer.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_writer.hpp"
 #include "stepwell/checkpoint/detail/saver_state.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
@@ -72,8 +72,8 @@ void check_saver_options(const saver_options& options) {
   if (options.basename.empty() || options.basename.find('/') != std::string::npos) {
     throw invalid_argument_error("the basename of a saver must be a file name without directories");
   }
-  if (options.shards < 1 || options.shards > checkpoint_writer::max_shards) {
-    throw invalid_argument_error("shards of a saver must be from 1 to " + std::to_string(checkpoint_writer::max_shards));
+  if (options.shards < 1 || options.shards > detail::checkpoint_writer::max_shards) {
+    throw invalid_argument_error("shards of a saver must be from 1 to " + std::to_string(detail::checkpoint_writer::max_shards));
   }
   detail::refuse_negative("max_to_keep", options.max_to_keep);
   detail::refuse_negative("keep_every_n_hours", options.keep_every_n_hours);

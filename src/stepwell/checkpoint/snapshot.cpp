@@ -11,15 +11,20 @@
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
 #include "stepwell/checkpoint/update_fence.hpp"
 #include "stepwell/io/pool.hpp"
+#include "stepwell/kernel/detail/crc32c.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -456,6 +461,55 @@ std::size_t snapshot::size_bytes() const noexcept {
 
 std::size_t snapshot::held_bytes() const noexcept {
   return memory_.memory_ ? memory_.memory_->capacity + memory_.memory_->string_bytes : 0;
+}
+
+namespace {
+
+/// A checksum to which values are added. The size of a text is added before it, so that no two lists of texts are alike.
+class running_checksum {
+public:
+  void add(std::span<const std::byte> bytes) { crc_ = kernel::crc32c(bytes, crc_); }
+  template<class Number>
+  void add_number(Number value) {
+    add(std::as_bytes(std::span(&value, 1)));
+  }
+  void add_text(std::string_view text) {
+    add_number(text.size());
+    add(std::as_bytes(std::span(text)));
+  }
+  void add_elements(const variable_ref& variable) {
+    if (variable.is_addressable()) { return add(variable.bytes()); }
+    std::vector<std::byte> copy(variable.size_bytes());
+    variable.copy_to(std::span(copy));
+    add(copy);
+  }
+  void add_strings(const variable_ref& variable) {
+    std::vector<std::string> copy(static_cast<std::size_t>(element_count(variable.shape())));
+    variable.copy_to(std::span(copy));
+    for (const auto& text : copy) { add_text(text); }
+  }
+  [[nodiscard]] std::uint32_t value() const noexcept { return crc_; }
+
+private:
+  std::uint32_t crc_ = 0;
+};
+
+}  // namespace
+
+std::uint32_t checksum(const variable_list& variables) {
+  running_checksum sum;
+  for (const auto& variable : variables) {
+    sum.add_text(variable.name());
+    sum.add_number(static_cast<int>(variable.dtype()));
+    sum.add_number(variable.shape().size());
+    for (const auto size : variable.shape()) { sum.add_number(size); }
+    if (variable.holds_strings()) {
+      sum.add_strings(variable);
+    } else {
+      sum.add_elements(variable);
+    }
+  }
+  return sum.value();
 }
 
 }  // namespace stepwell

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An owned, immutable copy of variables at one step, and the pool of buffers for such copies.
+// An owned, immutable copy of variables at one step, the pool of buffers for such copies, and a checksum with which a program can compare two
+// states, for example that of a resumed run and that of an uninterrupted one.
 #pragma once
 
 #include "stepwell/base/clock.hpp"
@@ -171,5 +172,12 @@ private:
   std::int64_t step_ = 0;
   std::shared_ptr<trace_recorder> trace_;
 };
+
+/// Returns the CRC-32C of the names, dtypes, shapes and elements of all variables, in the order of the list. Lists with the same names,
+/// dtypes, shapes and bits have the same checksum. For example, 0.0 and -0.0 have different bits.
+/// @errors Errors of the device, for elements on a device.
+/// @threads The elements must not change during the call.
+/// @cost Reads all elements once. Elements on a device are copied first, one variable at a time.
+[[nodiscard]] std::uint32_t checksum(const variable_list& variables);
 
 }  // namespace stepwell

@@ -4,7 +4,7 @@
 #include "stepwell/base/detail/printable.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/checkpoint/best_checkpoint.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/state_names.hpp"

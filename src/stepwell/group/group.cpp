@@ -6,7 +6,7 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
-#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,7 +3,7 @@
 // A hook that saves a checkpoint in its own directory whenever a watched value is better than ever before.
 #pragma once
 
-#include "stepwell/checkpoint/best_checkpoint.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/protocol/hook.hpp"

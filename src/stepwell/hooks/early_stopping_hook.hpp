@@ -6,7 +6,7 @@
 
 #include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/variable.hpp"
-#include "stepwell/checkpoint/best_checkpoint.hpp"
+#include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/hooks/detail/watched_value.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/raw_session.hpp"

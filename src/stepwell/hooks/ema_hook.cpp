@@ -4,7 +4,7 @@
 #include "stepwell/base/detail/unset.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/kernel/detail/average.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/state_names.hpp"
 

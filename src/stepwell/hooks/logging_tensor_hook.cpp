@@ -3,7 +3,7 @@
 
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

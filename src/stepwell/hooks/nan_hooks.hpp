@@ -14,7 +14,7 @@
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/hooks/detail/watched_value.hpp"
-#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/run_context.hpp"

@@ -3,9 +3,9 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/checkpoint/checksum.hpp"
+#include "stepwell/checkpoint/snapshot.hpp"
 #include "stepwell/hooks/detail/writer_work.hpp"
-#include "stepwell/kernel/detail/to_doubles.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include "stepwell/base/detail/float_bits.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/kernel/detail/simd.hpp"
-#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/trace.hpp"
-#include "stepwell/format/detail/parse_message.hpp"
+#include "stepwell/format/detail/messages.hpp"
 #include "stepwell/format/proto/run_metadata.pb.h"
 #include "stepwell/tensorflow/detail/c_api.hpp"
 #include "stepwell/tensorflow/detail/cluster_tasks.hpp"

@@ -2,7 +2,7 @@
 #include "stepwell/tensorflow/detail/meta_graph.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/format/detail/parse_message.hpp"
+#include "stepwell/format/detail/messages.hpp"
 #include "stepwell/tensorflow/proto/graph.pb.h"
 #include "stepwell/tensorflow/proto/meta_graph.pb.h"
 

@@ -2,7 +2,7 @@
 #include "stepwell/tensorflow/detail/session_core.hpp"
 #include "stepwell/base/detail/locks.hpp"
 
-#include "stepwell/base/detail/bounded_call.hpp"
+#include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/protocol/run_request.hpp"

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/tensorflow/training.hpp"
 
+#include "stepwell/base/clock.hpp"
 #include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/detail/locks.hpp"
-#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/creation/session_manager.hpp"
+#include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/events/event.hpp"
 #include "stepwell/format/proto/summary.pb.h"
 #include "stepwell/io/atomic_file.hpp"
@@ -40,27 +41,18 @@ namespace {
 
 io::file_system& files_of(const std::shared_ptr<io::file_system>& given) { return given ? *given : *io::posix_file_system(); }
 
-/// Writes the fields of an Event message whose summary is encoded already.
-class event_bytes {
-public:
-  std::string operator()(double wall_time, std::int64_t step, std::string_view summary) {
-    text_.push_back(0x09);  // field 1, eight bytes
-    auto bits = std::bit_cast<std::uint64_t>(wall_time);
-    for (int i = 0; i < 8; ++i, bits >>= 8U) { text_.push_back(static_cast<char>(bits & 0xFFU)); }
-    text_.push_back(0x10);  // field 2, a varint
-    add_varint(static_cast<std::uint64_t>(step));
-    text_.push_back(0x2A);  // field 5, a message
-    add_varint(summary.size());
-    return std::move(text_.append(summary));
+/// Returns an Event message whose summary is encoded already.
+std::string encode_event_of(double wall_time, std::int64_t step, std::string_view summary) {
+  std::string event(1 + sizeof wall_time, 0x09);  // field 1, eight bytes
+  for (auto [i, bits] = std::pair(1U, std::bit_cast<std::uint64_t>(wall_time)); i < event.size(); ++i, bits >>= 8U) {
+    event[i] = static_cast<char>(bits & 0xFFU);
   }
-
-private:
-  void add_varint(std::uint64_t value) {
-    for (; value >= 0x80U; value >>= 7U) { text_.push_back(static_cast<char>((value & 0x7FU) | 0x80U)); }
-    text_.push_back(static_cast<char>(value));
-  }
-  std::string text_;
-};
+  event.push_back(0x10);  // field 2, a varint
+  format::append_varint(event, static_cast<std::uint64_t>(step));
+  event.push_back(0x2A);  // field 5, a message
+  format::append_varint(event, summary.size());
+  return event.append(summary);
+}
 
 /// Returns true if a value of an encoded summary has metadata.
 bool has_metadata(const std::string& encoded) {
@@ -307,7 +299,7 @@ summary_saver_hook<graph_summary> graph_summaries(const training_options& option
 void graph_summary::write(summary::writer& out, const tensor& value, std::int64_t step) const {
   const auto wall = stepwell::detail::wall_seconds(out.time()->wall_now());
   for (const auto& encoded : value.strings()) {
-    const auto bytes = event_bytes()(wall, step, encoded);
+    const auto bytes = encode_event_of(wall, step, encoded);
     const auto message = std::as_bytes(std::span(bytes));
     if (has_metadata(encoded)) {  // the writer writes the metadata of a tag only once, like Python's
       if (auto happened = format::decode_event(message)) {

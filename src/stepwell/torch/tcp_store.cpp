@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/torch/detail/tcp_store.hpp"
 
-#include "stepwell/base/detail/bounded_call.hpp"
 #include "stepwell/base/detail/failure_text.hpp"
 #include "stepwell/base/detail/platform.hpp"
+#include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 

@@ -7,7 +7,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/variable.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/saver.hpp>
 #include <stepwell/checkpoint/snapshot.hpp>
 #include <stepwell/summary/metric_writer.hpp>

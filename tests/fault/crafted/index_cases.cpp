@@ -4,8 +4,8 @@
 #include "fault/crafted/scene.hpp"
 #include "support/table_entries.hpp"
 
-#include <stepwell/format/checkpoint/bundle.hpp>
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 #include <stepwell/format/events/event.hpp>
 #include <stepwell/format/events/record.hpp>
 

@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/checkpoint/saver.hpp>
 #include <stepwell/io/pool.hpp>

@@ -9,11 +9,11 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/variable.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/restore.hpp>
-#include <stepwell/format/checkpoint/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/bundle.hpp>
 #include <stepwell/format/checkpoint/detail/string_tensor.hpp>
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -119,7 +119,7 @@ void check_against_json(const std::string& prefix, const json& expected) {
 void write_tiny(const std::string& prefix, std::int32_t shards = 1) {
   std::vector<float> w{1, 2, 3};
   std::int64_t step = 6;
-  sw::checkpoint_writer writer(prefix, nullptr, shards);
+  sw::detail::checkpoint_writer writer(prefix, nullptr, shards);
   writer.add("w", sw::view_of(w));
   writer.add("global_step", sw::view_of(step));
   writer.commit();
@@ -219,7 +219,7 @@ TEST_CASE("a checkpoint says its step by its name, or by its tensor, or not at a
   CHECK(sw::checkpoint_reader(directory / "model.ckpt-12").step() == 12);
   CHECK(sw::checkpoint_reader(directory / "final").step() == 6);
   float x = 1;
-  sw::checkpoint_writer writer(directory / "other");
+  sw::detail::checkpoint_writer writer(directory / "other");
   writer.add("x", sw::view_of(x));
   writer.commit();
   CHECK_FALSE(sw::checkpoint_reader(directory / "other").step().has_value());
@@ -353,7 +353,7 @@ TEST_CASE("a tensor of numbers in slices is read as a whole", "[checkpoint][read
   const auto [whole, slices] = GENERATE(from_range(partitions()));
   const auto in_order = coordinates(sw::format::tensor_slice(whole.size()), whole);
   const temporary_directory directory;
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   for (const auto& slice : slices) {
     std::vector<std::int32_t> values;
     for (const auto& text : coordinates(slice, whole)) {
@@ -416,7 +416,7 @@ TEST_CASE("the other tensors are read beside a variant or an unknown dtype", "[c
 TEST_CASE("a boolean that is neither true nor false is data loss", "[checkpoint][reader]") {
   const temporary_directory directory;
   const std::uint8_t two = 2;
-  sw::checkpoint_writer writer(directory / "b");
+  sw::detail::checkpoint_writer writer(directory / "b");
   writer.add("flag", {sw::dtype::boolean, {}, sw::view_of(two).bytes});
   writer.commit();
   CHECK_THROWS_AS(sw::checkpoint_reader(directory / "b").read("flag"), sw::data_loss_error);
@@ -427,7 +427,7 @@ TEST_CASE("the pieces of a tensor are its elements, a bounded part at a time", "
   const temporary_directory directory;
   std::vector<double> many(300'000);  // 2.3 MiB
   for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<double>(i); }
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add("many", sw::view_of(many));
   writer.add("none", {sw::dtype::float64, {0}, {}});
   writer.add_strings("words", {1}, std::vector<std::string>{"a"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 
 #include "support/bundle_oracle.hpp"
 #include "support/catch.hpp"
@@ -46,7 +46,7 @@ TEST_CASE("LevelDB, protobuf and stepwell read the written files", "[checkpoint]
   std::array<std::complex<double>, 2> z{{{1, 2}, {3, 4}}};
   bool flag = true;
   std::int8_t tiny = -1;
-  sw::checkpoint_writer writer(directory / "model.ckpt-1", nullptr, shards);
+  sw::detail::checkpoint_writer writer(directory / "model.ckpt-1", nullptr, shards);
   writer.add("z", sw::view_of(z));
   writer.add("w", sw::view_of(w));
   writer.add("none", sw::view_of(none));
@@ -83,7 +83,7 @@ TEST_CASE("D-28 a tensor of a mebibyte begins at a page of its file, and is read
   for (std::size_t i = 0; i < bigger.size(); ++i) { bigger[i] = static_cast<float>(i); }
   for (std::size_t i = 0; i < big.size(); ++i) { big[i] = -static_cast<float>(i); }
   {
-    sw::checkpoint_writer writer(directory / "model.ckpt-1", nullptr, shards);
+    sw::detail::checkpoint_writer writer(directory / "model.ckpt-1", nullptr, shards);
     writer.add("a", sw::view_of(small));
     writer.add("big", sw::view_of(big));
     writer.add("b", sw::view_of(small));
@@ -108,7 +108,7 @@ TEST_CASE("D-28 a tensor of a mebibyte begins at a page of its file, and is read
 TEST_CASE("strings are read back", "[checkpoint][writer]") {
   const temporary_directory directory;
   const std::vector<std::string> words{"", "one", std::string(5000, 'x')};
-  sw::checkpoint_writer writer(directory / "s");
+  sw::detail::checkpoint_writer writer(directory / "s");
   writer.add_strings("words", {3}, words);
   writer.add_strings("nothing", {0, 2}, {});
   writer.commit();
@@ -118,7 +118,7 @@ TEST_CASE("strings are read back", "[checkpoint][writer]") {
   CHECK(std::vector<std::string>(read.strings().begin(), read.strings().end()) == words);
   CHECK(reader.read("nothing").strings().empty());
   CHECK(sw::test::read_with_oracle(directory / "s").at("nothing").bytes == "\xd8\xea\x82\xa2");
-  CHECK_THROWS_AS(sw::checkpoint_writer(directory / "t").add_strings("w", {2}, words), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::detail::checkpoint_writer(directory / "t").add_strings("w", {2}, words), sw::invalid_argument_error);
 }
 
 TEST_CASE("a tensor written in slices is put together", "[checkpoint][writer]") {
@@ -126,7 +126,7 @@ TEST_CASE("a tensor written in slices is put together", "[checkpoint][writer]") 
   std::vector<float> left{1, 2, 5, 6};
   std::vector<float> right{3, 4, 7, 8};
   std::vector<float> whole{9};
-  sw::checkpoint_writer writer(directory / "p", nullptr, 2);
+  sw::detail::checkpoint_writer writer(directory / "p", nullptr, 2);
   const auto part = [](const std::vector<float>& values, sw::tensor_shape shape) {
     return sw::tensor_view{sw::dtype::float32, std::move(shape), sw::view_of(values).bytes};
   };
@@ -151,21 +151,21 @@ TEST_CASE("a tensor written in slices is put together", "[checkpoint][writer]") 
 TEST_CASE("names that are empty, taken or like slice keys, and wrong sizes, are refused", "[checkpoint][writer]") {
   const temporary_directory directory;
   std::vector<float> w(3);
-  sw::checkpoint_writer writer(directory / "x");
+  sw::detail::checkpoint_writer writer(directory / "x");
   writer.add("w", sw::view_of(w));
   CHECK_THROWS_AS(writer.add("w", sw::view_of(w)), sw::invalid_argument_error);
   CHECK_THROWS_AS(writer.add("", sw::view_of(w)), sw::invalid_argument_error);
   CHECK_THROWS_AS(writer.add(std::string("\0w", 2), sw::view_of(w)), sw::invalid_argument_error);
   CHECK_THROWS_AS(writer.add("v", {sw::dtype::float32, {4}, sw::view_of(w).bytes}), sw::invalid_argument_error);
   CHECK_THROWS_AS(writer.add("v", {sw::dtype::string, {3}, {}}), sw::invalid_argument_error);
-  CHECK_THROWS_AS(sw::checkpoint_writer(directory / "x", nullptr, 0), sw::invalid_argument_error);
+  CHECK_THROWS_AS(sw::detail::checkpoint_writer(directory / "x", nullptr, 0), sw::invalid_argument_error);
 }
 
 TEST_CASE("a writer that is not committed, or fails, leaves nothing", "[checkpoint][writer]") {
   const temporary_directory directory;
   std::vector<float> w(3);
   {
-    sw::checkpoint_writer writer(directory / "x", nullptr, 3);
+    sw::detail::checkpoint_writer writer(directory / "x", nullptr, 3);
     writer.add("w", sw::view_of(w));
   }
   CHECK(files_in(directory.path()) == 0);
@@ -174,7 +174,7 @@ TEST_CASE("a writer that is not committed, or fails, leaves nothing", "[checkpoi
     files->inject({.nth = nth, .errno_value = ENOSPC});
     bool has_failed = false;
     try {
-      sw::checkpoint_writer writer(directory / "x", files, 2);
+      sw::detail::checkpoint_writer writer(directory / "x", files, 2);
       writer.add("w", sw::view_of(w));
       writer.commit();
     } catch (const sw::resource_exhausted_error&) { has_failed = true; }
@@ -198,7 +198,7 @@ TEST_CASE("the bytes on disk stay what they were in the first release", "[checkp
   std::array<float, 6> w{0.0f, -1.5f, 2.0f, 1e30f, -0.0f, 1.0f / 3};
   const std::vector<std::string> words{"golden", ""};
   const std::array<float, 2> rows{7, 8};
-  sw::checkpoint_writer writer(directory / "small", nullptr, 2);
+  sw::detail::checkpoint_writer writer(directory / "small", nullptr, 2);
   writer.add("layer/weights", {sw::dtype::float32, {2, 3}, sw::view_of(w).bytes});
   writer.add("global_step", sw::view_of(step));
   writer.add_strings("words", {2}, words);
@@ -221,7 +221,7 @@ TEST_CASE("small tensors that are written together have the bytes of tensors wri
   std::vector<std::vector<float>> tensors;  // more than several buffers, with large tensors in between
   for (std::size_t i = 0; i < 300; ++i) { tensors.emplace_back(i % 100 == 50 ? 300'000 : i % 97, static_cast<float>(i)); }
   const auto files = std::make_shared<sw::test::fault_file_system>();
-  sw::checkpoint_writer writer(directory / "m", files);
+  sw::detail::checkpoint_writer writer(directory / "m", files);
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     writer.add("t" + std::to_string(i), sw::view_of(tensors[i]));
@@ -243,7 +243,7 @@ TEST_CASE("a reader accepts the index of many names with a long common prefix", 
   const temporary_directory directory;
   const std::int32_t value = 1;
   const auto [count, prefix_size] = GENERATE(std::pair(30'000, 900), std::pair(2'000, 20'000));
-  sw::checkpoint_writer writer(directory / "model.ckpt-1");
+  sw::detail::checkpoint_writer writer(directory / "model.ckpt-1");
   for (int i = 0; i < count; ++i) { writer.add(fmt::format("{:n>{}}{}", "", prefix_size, i), sw::view_of(value)); }
   writer.commit();
   CHECK(sw::checkpoint_reader(directory / "model.ckpt-1").entries().size() == static_cast<std::size_t>(count));

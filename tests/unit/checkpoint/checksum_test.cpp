@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/checkpoint/checksum.hpp>
+#include <stepwell/checkpoint/snapshot.hpp>
 
 #include <string>
 #include <vector>

@@ -9,7 +9,7 @@
 #include "support/toy_variables.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/saver.hpp>
 
 #include <cerrno>
@@ -42,7 +42,7 @@ struct followed_directory {
   sw::test::log_capture log;
 
   void write(std::int64_t step) const {
-    sw::checkpoint_writer writer(prefix(step));
+    sw::detail::checkpoint_writer writer(prefix(step));
     writer.add("global_step", sw::view_of(step));
     writer.commit();
   }

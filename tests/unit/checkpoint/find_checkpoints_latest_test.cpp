@@ -11,8 +11,8 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/variable.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/detail/checkpoint_directory.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -30,7 +30,7 @@ namespace {
 
 void write_checkpoint(const std::string& prefix) {
   std::int64_t step = sw::step_of_checkpoint(prefix).value_or(0);
-  sw::checkpoint_writer writer(prefix);
+  sw::detail::checkpoint_writer writer(prefix);
   writer.add("global_step", sw::view_of(step));
   writer.commit();
 }
@@ -167,7 +167,7 @@ TEST_CASE("a state file that chooses an older one, and lists the newer one too, 
 
 TEST_CASE("an unlisted checkpoint is compared with the step in the listed one, where its name has none", "[checkpoint][latest]") {
   const temporary_directory directory;
-  sw::checkpoint_writer writer(directory / "last");
+  sw::detail::checkpoint_writer writer(directory / "last");
   const std::int64_t step = 6;
   writer.add("global_step", sw::view_of(step));
   writer.commit();

@@ -10,12 +10,12 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/detail/checkpoint_directory.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/saver.hpp>
-#include <stepwell/format/checkpoint/bundle.hpp>
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 #include <stepwell/kernel/detail/crc32c.hpp>
 
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ constexpr std::int64_t terabyte = std::int64_t{1} << 40;
 
 void write_checkpoint(const std::string& prefix) {
   const std::array<float, 4> w{1, 2, 3, 4};
-  sw::checkpoint_writer writer(prefix);
+  sw::detail::checkpoint_writer writer(prefix);
   writer.add("w", sw::view_of(w));
   writer.commit();
 }

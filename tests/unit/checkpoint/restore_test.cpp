@@ -8,9 +8,9 @@
 #include "support/toy_variables.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
-#include <stepwell/format/checkpoint/bundle.hpp>
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
+#include <stepwell/format/checkpoint/detail/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 #include <stepwell/kernel/detail/crc32c.hpp>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::string write_model(const sw::test::temporary_directory& directory) {
   std::vector<float> w{1, 2, 3, 4};
   std::int64_t step = 9;
   std::int32_t version = 1;
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add("w", sw::view_of(w));
   writer.add("global_step", sw::view_of(step));
   writer.add("stepwell/saver/version", sw::view_of(version));
@@ -217,7 +217,7 @@ TEST_CASE("strings are captured and restored with sizes that change", "[checkpoi
   taken = sw::snapshot::capture(pool.acquire(), list(), 2);
   CHECK(taken.find("labels")->strings == labels);
 
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add_strings("labels", {3}, first);
   writer.add("weight", sw::view_of(weight));
   writer.commit();
@@ -268,7 +268,7 @@ struct mixed_model {
 };
 
 std::string save_mixed(const sw::test::temporary_directory& directory, mixed_model& model, int shards) {
-  sw::checkpoint_writer writer(directory / "m", nullptr, shards);
+  sw::detail::checkpoint_writer writer(directory / "m", nullptr, shards);
   for (const auto& variable : model.list()) { writer.add(variable.name(), variable.view()); }
   writer.commit();
   return directory / "m";
@@ -379,7 +379,7 @@ TEST_CASE("D-28 tensors that begin and end inside a page are read past the cache
 TEST_CASE("D-28 past the cache, too, a failed read, damage and a file that became shorter end the restore", "[checkpoint][restore]") {
   const sw::test::temporary_directory directory;
   std::vector<float> w(1'500'000, 1.5f);
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add("w", sw::view_of(w));
   writer.commit();
   const auto file = directory / "m.data-00000-of-00001";

@@ -7,7 +7,7 @@
 #include "support/saver_rig.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 
 #include <chrono>
 #include <filesystem>
@@ -160,7 +160,7 @@ TEST_CASE("checkpoints that no saver of ours wrote are never deleted", "[checkpo
   workshop shop;
   std::int64_t step = 1;
   {
-    sw::checkpoint_writer writer(shop.directory / "model.ckpt-1");
+    sw::detail::checkpoint_writer writer(shop.directory / "model.ckpt-1");
     writer.add("global_step", sw::view_of(step));
     writer.commit();
     sw::test::write_file_text(shop.directory / "checkpoint", "model_checkpoint_path: \"model.ckpt-1\"");

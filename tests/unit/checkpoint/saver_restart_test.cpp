@@ -11,7 +11,7 @@
 #include "support/saver_rig.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 
 #include <cerrno>
@@ -203,7 +203,7 @@ TEST_CASE("the number of a save decides which unlisted checkpoint is newer, what
 TEST_CASE("checkpoints without a number, such as TensorFlow's, are ordered by step", "[checkpoint][saver]") {
   workshop shop;
   const auto write_foreign = [&](std::int64_t step) {
-    sw::checkpoint_writer writer(shop.directory / "model.ckpt-" + std::to_string(step));
+    sw::detail::checkpoint_writer writer(shop.directory / "model.ckpt-" + std::to_string(step));
     auto toy = toy_at(step);
     for (const auto& variable : toy.list()) { writer.add(variable.name(), {variable.dtype(), variable.shape(), variable.bytes()}); }
     writer.commit();
@@ -225,7 +225,7 @@ TEST_CASE("a save number out of range counts as none, and does not stop saving",
   workshop shop;
   for (const std::int64_t number : {std::int64_t{-1}, std::int64_t{0}, std::numeric_limits<std::int64_t>::max()}) {
     const std::int64_t step = 500;
-    sw::checkpoint_writer writer(shop.directory / "model.ckpt-500");
+    sw::detail::checkpoint_writer writer(shop.directory / "model.ckpt-500");
     writer.add("global_step", sw::view_of(step));
     writer.add("stepwell/save_number", sw::view_of(number));
     writer.commit();

@@ -9,7 +9,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/format/weights/detail/safetensors.hpp>
 #include <stepwell/protocol/state_names.hpp>
 

@@ -7,7 +7,7 @@
 #include "support/log_capture.hpp"
 #include "support/temporary_directory.hpp"
 
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace {
 std::string write_pretrained(const std::string& prefix, float bias = 3, std::int64_t step = 900) {
   const std::vector<float> kernel = {1, 2};
   const float head = 4;
-  sw::checkpoint_writer writer(prefix);
+  sw::detail::checkpoint_writer writer(prefix);
   writer.add("global_step", sw::view_of(step));
   writer.add("head", sw::view_of(head));
   writer.add("old/bias", sw::view_of(bias));
@@ -160,7 +160,7 @@ TEST_CASE("a scaffold starts warm where nothing is restored, and not where somet
   {
     const std::vector<float> kernel = {7, 7};
     const float other = 8;
-    sw::checkpoint_writer writer(own / "model.ckpt-5");
+    sw::detail::checkpoint_writer writer(own / "model.ckpt-5");
     writer.add("global_step", sw::view_of(std::int64_t{5}));
     writer.add("new/bias", sw::view_of(other));
     writer.add("new/kernel", sw::view_of(kernel));

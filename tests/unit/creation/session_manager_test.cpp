@@ -260,7 +260,7 @@ TEST_CASE("SM-9 a variable that the checkpoint lacks is an error, and nothing is
   manager_rig rig;
   auto creation = rig.first();
   {
-    sw::checkpoint_writer writer(rig.directory / "model.ckpt-5");
+    sw::detail::checkpoint_writer writer(rig.directory / "model.ckpt-5");
     writer.add("global_step", sw::view_of(std::int64_t{5}));
     writer.commit();
   }

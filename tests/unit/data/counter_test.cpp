@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/data/counter.hpp>
 #include <stepwell/data/source.hpp>
 
 #include <cstdint>

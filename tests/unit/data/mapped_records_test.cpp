@@ -4,8 +4,8 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/data/mapped_records.hpp>
 #include <stepwell/data/prefetch.hpp>
+#include <stepwell/data/record_files.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
 
 #include <algorithm>

@@ -2,9 +2,9 @@
 #include "support/catch.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/data/counter.hpp>
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/data/source.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/format/checkpoint/checkpoint_state.hpp>
+#include <stepwell/format/checkpoint/detail/checkpoint_state.hpp>
 
 #include "support/catch.hpp"
 #include "support/file_text.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 
 #include "support/catch.hpp"
 #include "support/file_text.hpp"

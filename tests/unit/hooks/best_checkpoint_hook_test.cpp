@@ -7,7 +7,6 @@
 #include "support/temporary_directory.hpp"
 #include "unit/hooks/scripted_model.hpp"
 
-#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/restore.hpp>

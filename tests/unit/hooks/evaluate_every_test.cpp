@@ -8,7 +8,6 @@
 #include "unit/hooks/effects_hook.hpp"
 #include "unit/hooks/event_reading.hpp"
 
-#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/checkpoint/restore.hpp>

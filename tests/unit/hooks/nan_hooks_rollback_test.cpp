@@ -3,8 +3,8 @@
 #include "support/log_capture.hpp"
 #include "support/session_rig.hpp"
 
-#include <stepwell/data/counter.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/data/source.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>

@@ -7,7 +7,7 @@
 #include "unit/hooks/event_reading.hpp"
 
 #include <stepwell/base/tensor.hpp>
-#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>

@@ -4,7 +4,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>

@@ -5,7 +5,7 @@
 #include <stepwell/base/tensor.hpp>
 #include <stepwell/kernel/detail/crc32c.hpp>
 #include <stepwell/kernel/detail/simd.hpp>
-#include <stepwell/kernel/statistics.hpp>
+#include <stepwell/kernel/detail/statistics.hpp>
 
 #include <sys/utsname.h>
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <stepwell/kernel/statistics.hpp>
+#include <stepwell/kernel/detail/statistics.hpp>
 
 #include <cmath>
 #include <limits>

@@ -6,7 +6,7 @@
 #include "support/session_rig.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/checkpoint/best_checkpoint.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/data/source.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>

@@ -3,7 +3,6 @@
 #include "support/recovery_rig.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/data/counter.hpp>
 #include <stepwell/data/source.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/model/model_session.hpp>

@@ -7,7 +7,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/restore.hpp>
 #include <stepwell/creation/scaffold.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
@@ -386,7 +386,7 @@ TEST_CASE("a graph without a global step starts at 0 from a checkpoint without o
   const test::temporary_directory directory;
   auto start = trained(4);
   {
-    sw::checkpoint_writer writer(directory / "model.ckpt-0");
+    sw::detail::checkpoint_writer writer(directory / "model.ckpt-0");
     for (const auto& one : sw::variables({{"weight", start.weight}, {"bias", start.bias}})) { writer.add(one.name(), one.view()); }
     writer.add_strings("labels", {2}, start.labels);
     writer.add_strings("note", {}, {&start.note, 1});
@@ -407,7 +407,7 @@ TEST_CASE("a warm start pushes what it restored and keeps the rest", "[session][
   const test::temporary_directory directory;
   double pretrained = 42;
   {
-    sw::checkpoint_writer writer(directory / "other");
+    sw::detail::checkpoint_writer writer(directory / "other");
     writer.add("w", sw::view_of(pretrained));
     writer.commit();
   }

@@ -9,7 +9,6 @@
 #include "support/temporary_directory.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>

@@ -12,8 +12,8 @@
 
 #include <tool/commands.hpp>
 
-#include <stepwell/format/checkpoint/bundle.hpp>
-#include <stepwell/format/checkpoint/table.hpp>
+#include <stepwell/format/checkpoint/detail/bundle.hpp>
+#include <stepwell/format/checkpoint/detail/table.hpp>
 #include <stepwell/format/events/event.hpp>
 #include <stepwell/io/fenced_directory.hpp>
 #include <stepwell/io/file_system.hpp>

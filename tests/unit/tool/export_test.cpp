@@ -7,7 +7,7 @@
 
 #include <stepwell/base/variable.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 
 #include <sys/stat.h>
 #include <zlib.h>
@@ -77,7 +77,7 @@ std::map<std::string, std::string> exported(const temporary_directory& directory
 /// Writes a checkpoint with one number.
 void write_one_number(const std::string& prefix) {
   float w = 1;
-  sw::checkpoint_writer writer(prefix);
+  sw::detail::checkpoint_writer writer(prefix);
   writer.add("w", sw::view_of(w));
   writer.commit();
 }
@@ -88,7 +88,7 @@ TEST_CASE("export writes an array a tensor, of its name, shape and values", "[to
   const temporary_directory directory;
   const std::vector<double> values{1, -2, 0.5, 4, 5, 6};
   std::int64_t step = 7;
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add("layer/w", {sw::dtype::float64, {2, 3}, std::as_bytes(std::span(values))});
   writer.add("step", sw::view_of(step));
   writer.commit();
@@ -106,7 +106,7 @@ TEST_CASE("export writes an array a tensor, of its name, shape and values", "[to
 TEST_CASE("bfloat16 is exported as float32, each value exactly", "[tool][export]") {
   const temporary_directory directory;
   const std::array<std::uint16_t, 3> bits{0x3f80, 0xc040, 0x7f80};  // 1, -3, infinity
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add("w", {sw::dtype::bfloat16, {3}, std::as_bytes(std::span(bits))});
   writer.commit();
   const auto arrays = exported(directory);
@@ -135,7 +135,7 @@ TEST_CASE("strings become bytes of one width; those that NumPy would shorten are
   const temporary_directory directory;
   const std::vector<std::string> good{"a", "bcd"};
   const std::vector<std::string> bad{std::string("x\0", 2)};
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add_strings("good", {2}, good);
   writer.add_strings("bad", {1}, bad);
   writer.commit();
@@ -153,7 +153,7 @@ TEST_CASE("tensors of many pieces, in slices, and without elements are exported 
   for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<float>(i); }
   const std::vector<float> left{1, 2};
   const std::vector<float> right{3, 4};
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add("many", {sw::dtype::float32, {700'000}, std::as_bytes(std::span(many))});
   writer.add("none", {sw::dtype::float32, {0, 3}, {}});
   writer.add_slice("sliced", {2, 2}, {{}, {0, 1}}, {sw::dtype::float32, {2, 1}, std::as_bytes(std::span(left))});
@@ -180,7 +180,7 @@ TEST_CASE("nothing of a damaged checkpoint is exported, and an older export stay
 TEST_CASE("an export to a full disk fails with the disk's error, and an older export stays", "[tool][export]") {
   const temporary_directory directory;
   const std::vector<float> many(700'000);
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add("many", {sw::dtype::float32, {700'000}, std::as_bytes(std::span(many))});
   writer.commit();
   sw::test::write_file_text(directory / "m.npz", "older");
@@ -245,7 +245,7 @@ TEST_CASE("a checkpoint is exported into regular files only", "[tool][export]") 
 TEST_CASE("names that are UTF-8 are marked as UTF-8, other names are kept", "[tool][export]") {
   const temporary_directory directory;
   float w = 1;
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   writer.add("π", sw::view_of(w));
   writer.add("\xff", sw::view_of(w));
   writer.commit();
@@ -260,7 +260,7 @@ TEST_CASE("names that are UTF-8 are marked as UTF-8, other names are kept", "[to
 TEST_CASE("export --npy writes a file for each tensor, below a directory", "[tool][export]") {
   const temporary_directory directory;
   const std::vector<double> values{1, -2, 0.5, 4, 5, 6};
-  sw::checkpoint_writer writer(directory / "m");
+  sw::detail::checkpoint_writer writer(directory / "m");
   for (const std::string name : {"../outside", "/absolute", "a//b", "layer/w"}) {
     writer.add(name, {sw::dtype::float64, {2, 3}, std::as_bytes(std::span(values))});
   }
@@ -287,7 +287,7 @@ TEST_CASE("a file of safetensors has the names, types, shapes and bits of the ch
   const std::uint8_t byte = 200;
   const std::vector<std::string> texts{"a"};
   const std::vector<std::complex<double>> wide(2);
-  sw::checkpoint_writer writer(directory / "model.ckpt-7");
+  sw::detail::checkpoint_writer writer(directory / "model.ckpt-7");
   writer.add("byte", sw::view_of(byte));
   writer.add("empty", {sw::dtype::float32, {0, 3}, {}});
   writer.add("layer/w \"1\"", {sw::dtype::float64, {2, 3}, std::as_bytes(std::span(values))});

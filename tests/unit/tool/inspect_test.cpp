@@ -7,7 +7,7 @@
 #include "tool_run.hpp"
 
 #include <stepwell/base/variable.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -75,7 +75,7 @@ void check_checkpoint(const std::string& prefix, const json& expected) {
 }
 
 void write_two(const std::string& prefix, std::vector<float> w, std::int64_t step, std::int32_t shards = 1) {
-  sw::checkpoint_writer writer(prefix, nullptr, shards);
+  sw::detail::checkpoint_writer writer(prefix, nullptr, shards);
   writer.add("layer/w", {sw::dtype::float32, {2, static_cast<std::int64_t>(w.size()) / 2}, std::as_bytes(std::span(w))});
   writer.add("global_step", sw::view_of(step));
   writer.commit();
@@ -146,7 +146,7 @@ TEST_CASE("statistics of the greatest and the smallest doubles neither overflow 
   const temporary_directory directory;
   const auto most = std::numeric_limits<double>::max();
   const auto stats_of = [&](const std::vector<double>& values) {
-    sw::checkpoint_writer writer(directory / "m");
+    sw::detail::checkpoint_writer writer(directory / "m");
     writer.add("w", {sw::dtype::float64, {static_cast<std::int64_t>(values.size())}, std::as_bytes(std::span(values))});
     writer.commit();
     return json::parse(run_tool({"inspect", directory / "m", "--stats", "--json"}).out)["tensors"][0];
@@ -167,7 +167,7 @@ TEST_CASE("statistics of the greatest and the smallest doubles neither overflow 
 TEST_CASE("--print --json gives strings that are not UTF-8 in base64, too", "[tool][inspect]") {
   const temporary_directory directory;
   const auto print = [&](const std::vector<std::string>& strings) {
-    sw::checkpoint_writer writer(directory / "m");
+    sw::detail::checkpoint_writer writer(directory / "m");
     writer.add_strings("s", {static_cast<std::int64_t>(strings.size())}, strings);
     writer.commit();
     return json::parse(run_tool({"inspect", directory / "m", "--print", "s", "--json"}).out);
@@ -181,7 +181,7 @@ TEST_CASE("--print --json gives strings that are not UTF-8 in base64, too", "[to
 TEST_CASE("inspect says that a checkpoint contains a stop, with its cause and text", "[tool][inspect]") {
   const temporary_directory directory;
   const auto inspect = [&](const std::string& name, const std::vector<std::string>& strings, bool as_json) {
-    sw::checkpoint_writer writer(directory / "m");
+    sw::detail::checkpoint_writer writer(directory / "m");
     writer.add("global_step", sw::view_of(std::int64_t{7}));
     if (!name.empty()) { writer.add_strings("stepwell/stop/cause", {}, std::vector<std::string>{name}); }
     if (!strings.empty()) { writer.add_strings("stepwell/stop/text", {static_cast<std::int64_t>(strings.size())}, strings); }
@@ -190,7 +190,7 @@ TEST_CASE("inspect says that a checkpoint contains a stop, with its cause and te
     CHECK(seen.how == exit_code::good);
     return seen.out;
   };
-  sw::checkpoint_writer writer(directory / "n");
+  sw::detail::checkpoint_writer writer(directory / "n");
   writer.add_strings("stepwell/stop/cause", {}, std::vector<std::string>{"requested"});
   writer.add_strings("stepwell/stop/text", {}, std::vector<std::string>{"good\x1b enough"});
   writer.commit();
@@ -253,7 +253,7 @@ TEST_CASE("the holes of a sparse file are not read, and count as zeros", "[tool]
   {
     std::vector<float> values(count);
     values.back() = static_cast<float>(count);
-    sw::checkpoint_writer writer(prefix);
+    sw::detail::checkpoint_writer writer(prefix);
     writer.add("values", sw::view_of(values));
     writer.commit();
   }
@@ -311,7 +311,7 @@ TEST_CASE("--diff lists tensors that one checkpoint lacks, different dtypes and 
   CHECK(diff("b", {"--tolerance", "3"}).empty());
 
   float w = 1;
-  sw::checkpoint_writer writer(directory / "c");
+  sw::detail::checkpoint_writer writer(directory / "c");
   writer.add("global_step", sw::view_of(w));
   writer.add("other", sw::view_of(w));
   writer.commit();

@@ -9,7 +9,7 @@
 #include "tool_run.hpp"
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 
 #include <cmath>
 #include <cstring>
@@ -69,7 +69,7 @@ TEST_CASE("narrow types are copied bit for bit by reader and writer, and --diff 
   const sw::test::temporary_directory directory;
   const sw::checkpoint_reader reader(narrow);
   {
-    sw::checkpoint_writer writer(directory / "copy");
+    sw::detail::checkpoint_writer writer(directory / "copy");
     for (const auto& entry : reader.entries()) { writer.add(entry.name, reader.read(entry.name).view()); }
     writer.commit();
   }
@@ -91,7 +91,7 @@ TEST_CASE("--diff and verify see one changed bit of a narrow type", "[tool][insp
   const auto write = [&](const std::string& name, std::byte first) {
     auto values = reader.read("all/int4");
     values.bytes()[0] = first;
-    sw::checkpoint_writer writer(directory / name);
+    sw::detail::checkpoint_writer writer(directory / name);
     writer.add("all/int4", values.view());
     writer.commit();
   };

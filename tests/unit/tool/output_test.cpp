@@ -4,7 +4,7 @@
 #include "tool_run.hpp"
 
 #include <stepwell/base/variable.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/saver.hpp>
 #include <stepwell/checkpoint/snapshot.hpp>
 #include <stepwell/summary/writer.hpp>
@@ -38,7 +38,7 @@ void write_run(const std::string& directory, float value) {
   }
   saver.close();
   const std::vector<std::string> words{"zwölf"};
-  sw::checkpoint_writer strings(directory + "/wörter");
+  sw::detail::checkpoint_writer strings(directory + "/wörter");
   strings.add_strings("s/π", {1}, words);
   strings.commit();
   sw::test::write_file_text(directory + "/.tmp-1-1-mπ-4.index", "left by a killed save");

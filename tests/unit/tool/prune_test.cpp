@@ -4,7 +4,7 @@
 #include "support/saver_rig.hpp"
 #include "tool_run.hpp"
 
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/io/fenced_directory.hpp>
 #include <stepwell/io/file_system.hpp>
 #include <stepwell/protocol/run_ending.hpp>
@@ -183,7 +183,7 @@ TEST_CASE("prune never deletes what no saver of this library wrote", "[tool][pru
   const workshop shop;
   for (const std::string step : {"1", "2"}) {
     float w = 1;
-    sw::checkpoint_writer writer(shop.directory / ("model.ckpt-" + step), shop.files);
+    sw::detail::checkpoint_writer writer(shop.directory / ("model.ckpt-" + step), shop.files);
     writer.add("w", sw::view_of(w));
     writer.commit();
   }

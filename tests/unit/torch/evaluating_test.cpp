@@ -8,7 +8,7 @@
 #include "unit/hooks/event_reading.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/checksum.hpp>
+#include <stepwell/checkpoint/snapshot.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>

@@ -9,8 +9,8 @@
 #include "unit/hooks/event_reading.hpp"
 #include "unit/training/mixing_rig.hpp"
 
-#include <stepwell/checkpoint/best_checkpoint.hpp>
-#include <stepwell/data/counter.hpp>
+#include <stepwell/checkpoint/find_checkpoints.hpp>
+#include <stepwell/data/source.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>

@@ -7,7 +7,6 @@
 #include "support/log_capture.hpp"
 #include "support/shared_model.hpp"
 
-#include <stepwell/checkpoint/best_checkpoint.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/hooks/best_checkpoint_hook.hpp>

@@ -8,9 +8,9 @@
 
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
-#include <stepwell/data/counter.hpp>
 #include <stepwell/data/prefetch.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/data/source.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/metrics/metrics.hpp>

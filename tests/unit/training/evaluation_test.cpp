@@ -7,7 +7,7 @@
 #include "training_rig.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/checkpoint/checkpoint_writer.hpp>
+#include <stepwell/checkpoint/detail/checkpoint_writer.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/data/source.hpp>
 #include <stepwell/hooks/ema_hook.hpp>

@@ -12,10 +12,9 @@
 #include <stepwell/base/error.hpp>
 #include <stepwell/base/random.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
-#include <stepwell/data/counter.hpp>
-#include <stepwell/data/mapped_records.hpp>
 #include <stepwell/data/record_files.hpp>
 #include <stepwell/data/shuffled_batches.hpp>
+#include <stepwell/data/source.hpp>
 #include <stepwell/format/events/record.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>

@@ -4,7 +4,7 @@
 
 #include <stepwell/hooks/detail/value_text.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
-#include <stepwell/kernel/statistics.hpp>
+#include <stepwell/kernel/detail/statistics.hpp>
 
 #include <algorithm>
 #include <array>

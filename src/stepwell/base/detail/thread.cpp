@@ -2,6 +2,8 @@
 #include "stepwell/base/detail/thread.hpp"
 
 #include <atomic>
+#include <future>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -52,6 +54,18 @@ std::uint32_t current_thread_id() noexcept {
   static std::atomic<std::uint32_t> last = 0;
   thread_local const std::uint32_t mine = last.fetch_add(1, std::memory_order_relaxed) + 1;
   return mine;
+}
+
+bool detail::ends_within(std::chrono::milliseconds limit, std::string_view name, std::function<void()> action) {
+  const auto call = std::make_shared<std::packaged_task<void()>>(std::move(action));
+  const auto ended = call->get_future();
+  auto thread = detail::start_thread(name, [call] { (*call)(); });
+  if (!thread) {
+    (*call)();
+    return true;
+  }
+  thread->detach();
+  return ended.wait_for(limit) == std::future_status::ready;
 }
 
 }  // namespace stepwell

@@ -6,6 +6,7 @@
 #include "stepwell/base/detail/owner_process.hpp"
 #include "stepwell/base/error.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -68,6 +69,12 @@ public:
   observed_wait& operator=(const observed_wait&) = delete;
   ~observed_wait();
 };
+
+/// Calls `action` in a thread of its own and waits for its end, at most `limit`. Returns false if it still runs then. The thread goes on,
+/// so `action` must own everything that it uses. If no thread can be started, calls it in this thread, without a limit. `name` is used in
+/// error messages only.
+/// @pre `action` does not throw.
+[[nodiscard]] bool ends_within(std::chrono::milliseconds limit, std::string_view name, std::function<void()> action);
 
 }  // namespace detail
 

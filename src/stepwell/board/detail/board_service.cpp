@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/detail/board_service.hpp"
 
+#include "stepwell/base/clock.hpp"
 #include "stepwell/base/detail/read_double.hpp"
-#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/checkpoint/detail/checkpoint_directory.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/detail/bundle.hpp"
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/detail/run_metadata.hpp"
 #include "stepwell/protocol/prometheus.hpp"

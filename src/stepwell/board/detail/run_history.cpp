@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/board/detail/run_history.hpp"
 
+#include "stepwell/base/clock.hpp"
 #include "stepwell/base/detail/visit_dtype.hpp"
-#include "stepwell/base/detail/wall_seconds.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/board/detail/keep_newest.hpp"
 #include "stepwell/format/checkpoint/detail/ending_file.hpp"
 #include "stepwell/format/detail/coding.hpp"
 #include "stepwell/format/events/detail/summary_values.hpp"
-#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 
 #include <algorithm>
 #include <charconv>

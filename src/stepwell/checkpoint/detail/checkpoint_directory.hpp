@@ -9,7 +9,7 @@
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/format/checkpoint/checkpoint_state.hpp"
+#include "stepwell/format/checkpoint/detail/checkpoint_state.hpp"
 #include "stepwell/io/fenced_directory.hpp"
 #include "stepwell/io/file_system.hpp"
 

@@ -2,7 +2,7 @@
 #include "stepwell/format/events/event.hpp"
 
 #include "stepwell/format/detail/coding.hpp"
-#include "stepwell/format/detail/parse_message.hpp"
+#include "stepwell/format/detail/messages.hpp"
 #include "stepwell/format/events/detail/summary_values.hpp"
 #include "stepwell/format/proto/event.pb.h"
 

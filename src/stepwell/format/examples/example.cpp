@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/examples/example.hpp"
 
-#include "stepwell/format/detail/parse_message.hpp"
+#include "stepwell/format/detail/messages.hpp"
 #include "stepwell/format/proto/example.pb.h"
 
 #include <fmt/format.h>

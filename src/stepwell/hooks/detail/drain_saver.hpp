@@ -3,7 +3,7 @@
 // The wait of a session for the saves in flight.
 #pragma once
 
-#include "stepwell/base/deadline.hpp"
+#include "stepwell/base/clock.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/protocol/run_context.hpp"
 

@@ -2,7 +2,7 @@
 #include "stepwell/hooks/detail/optional_value.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 
 #include <fmt/format.h>
 #include <array>

@@ -1,20 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/io/detail/signal_watch.hpp"
 
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/platform.hpp"
+#include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/io/detail/signal_receiver.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <pthread.h>
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <map>
+#include <memory>
+#include <thread>
 #include <utility>
 
 namespace stepwell::io {
 namespace {
+
+/// A thread that receives signals and calls a function for each.
+/// @threads Other threads may call `call` and the destructor. All other functions must be called on the thread of the receiver.
+class signal_receiver {
+public:
+  /// Starts the thread, which calls `on_signal(signal)` for each signal that it receives.
+  /// @errors `resource_exhausted` if the system cannot provide a descriptor or a thread.
+  [[nodiscard]] static result<std::unique_ptr<signal_receiver>> start(std::function<void(int)> on_signal);
+  signal_receiver(const signal_receiver&) = delete;
+  signal_receiver& operator=(const signal_receiver&) = delete;
+  /// Ends the thread.
+  ~signal_receiver();
+
+  /// Calls `action` on the thread of the receiver, and waits until it has returned.
+  void call(function_ref<void()> action);
+
+  /// Receives `signal` from now on. Changes its disposition. @errors `invalid_argument` if it is not a signal or cannot be caught.
+  result<void> add(int signal);
+  /// Ends the reception of `signal`. @pre The disposition is the one that `add` has set.
+  void remove(int signal);
+  /// Calls `on_signal` for the signals that have arrived.
+  void process_arrived();
+
+private:
+  struct thread_state;
+  explicit signal_receiver(std::unique_ptr<thread_state> state) noexcept;
+
+  std::unique_ptr<thread_state> state_;
+};
+
+struct signal_receiver::thread_state {
+  explicit thread_state(std::function<void(int)> on_signal_) : on_signal(std::move(on_signal_)) { wait(); }
+
+  void wait() {
+    signals.async_wait([this](const boost::system::error_code& failure, int signal) {
+      if (failure) { return; }
+      on_signal(signal);
+      wait();
+    });
+  }
+
+  std::function<void(int)> on_signal;
+  boost::asio::io_context context{1};
+  boost::asio::signal_set signals{context};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{context.get_executor()};
+  stepwell::detail::owned_thread thread;
+};
+
+signal_receiver::signal_receiver(std::unique_ptr<thread_state> state) noexcept : state_(std::move(state)) {}
+
+result<std::unique_ptr<signal_receiver>> signal_receiver::start(std::function<void(int)> on_signal) {
+  try {
+    auto state = std::make_unique<thread_state>(std::move(on_signal));
+    auto thread = stepwell::detail::start_thread("stepwell signal", [all = state.get()] {
+      set_thread_name("stepwell signal");
+      all->context.run();
+    });
+    if (!thread) { return std::move(thread).error(); }
+    state->thread = *std::move(thread);
+    return std::unique_ptr<signal_receiver>(new signal_receiver(std::move(state)));
+  } catch (const boost::system::system_error& refused) {  // thrown by Asio if it cannot create an epoll, an eventfd or a pipe
+    return status_from_errno(refused.code().value(), "could not open the descriptors needed to watch signals", {});
+  }
+}
+
+signal_receiver::~signal_receiver() {
+  state_->context.stop();
+  state_->thread.join();
+}
+
+void signal_receiver::call(function_ref<void()> action) {
+  std::packaged_task<void()> task(action);
+  auto done = task.get_future();
+  boost::asio::post(state_->context, [&task] { task(); });
+  done.get();
+}
+
+result<void> signal_receiver::add(int signal) {
+  boost::system::error_code failure;
+  state_->signals.add(signal, failure);
+  if (failure) {
+    return status(errc::invalid_argument, "cannot watch " + signal_name(signal) + " (" + failure.message() + "); choose another signal");
+  }
+  return {};
+}
+
+void signal_receiver::remove(int signal) {
+  boost::system::error_code ignored;
+  state_->signals.remove(signal, ignored);
+}
+
+void signal_receiver::process_arrived() { state_->context.poll(); }
 
 using disposition = struct sigaction;
 

@@ -3,7 +3,7 @@
 // The work that a session does for a hook at a boundary, the time between two steps, and at the close.
 #pragma once
 
-#include "stepwell/base/deadline.hpp"
+#include "stepwell/base/clock.hpp"
 #include "stepwell/protocol/detail/boundary_state.hpp"
 #include "stepwell/protocol/run_ending.hpp"
 #include "stepwell/protocol/session_metrics.hpp"

@@ -3,7 +3,7 @@
 // The times at which the waits of a session must end, so that its state can be saved after them, and the decision about that save.
 #pragma once
 
-#include "stepwell/base/deadline.hpp"
+#include "stepwell/base/clock.hpp"
 #include "stepwell/base/detail/locks.hpp"
 #include "stepwell/protocol/detail/boundary_state.hpp"
 #include "stepwell/protocol/detail/boundary_works.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/format/checkpoint/detail/ending_file.hpp"
 
-#include "stepwell/format/detail/text_message.hpp"
+#include "stepwell/format/detail/messages.hpp"
 #include "stepwell/format/proto/run_ending.pb.h"
 
 namespace stepwell::format {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "stepwell/format/events/event.hpp"
-#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 
 #include <cstddef>
 #include <cstdint>

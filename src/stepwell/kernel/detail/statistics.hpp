@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vectorised statistics of arrays: tests for NaN and infinity, moments, and the two histograms of TensorFlow. Arrays may have any
-// alignment. The functions use the widest vectors of the machine, and return the same bits on all machines. The results are wrong if the
-// library is compiled with -ffast-math.
+// Private: vectorised arithmetic on arrays: tests for NaN and infinity, moments, the two histograms of TensorFlow, and moving averages. Arrays
+// may have any alignment. The functions use the widest vectors of the machine, and return the same bits on all machines. The results are wrong
+// if the library is compiled with -ffast-math.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
@@ -97,5 +97,16 @@ struct equal_histogram {
 /// @errors `invalid_argument_error` if the elements are complex or not numbers, or if the second reading gives values outside the range,
 ///         for example if the elements are random numbers.
 [[nodiscard]] equal_histogram make_equal_histogram(const lazy_view& values, std::size_t k = 30);
+
+/// Computes average += weight * (value - average) for each element. NaN and infinities follow floating-point arithmetic. Any alignment.
+/// @pre  `averages` and `values` have the same size and do not overlap.
+/// @cost O(n), one pass.
+void move_towards(std::span<float> averages, std::span<const float> values, float weight) noexcept;
+void move_towards(std::span<double> averages, std::span<const double> values, double weight) noexcept;
+
+/// Writes all elements as doubles. Each one is that of `number_at`.
+/// @pre    `numbers` has as many elements as `values`.
+/// @errors `invalid_argument_error` if the elements are complex or not numbers.
+void to_doubles(const elements_view& values, std::span<double> numbers);
 
 }  // namespace stepwell::kernel

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sorted tables of keys and values, the file format of a checkpoint's index. The format is that of LevelDB's tables (SSTables), but the
-// keys have no suffix: LevelDB appends a sequence number and a type to each key.
+// Private: sorted tables of keys and values, the file format of a checkpoint's index. The format is that of LevelDB's tables (SSTables), but
+// the keys have no suffix: LevelDB appends a sequence number and a type to each key.
 #pragma once
 
 #include "stepwell/base/detail/function_ref.hpp"

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/kernel/statistics.hpp"
+#include "stepwell/kernel/detail/statistics.hpp"
 
 #include "stepwell/base/detail/default_float_mode.hpp"
 #include "stepwell/base/detail/visit_dtype.hpp"
 #include "stepwell/base/error.hpp"
-#include "stepwell/kernel/detail/average.hpp"
 #include "stepwell/kernel/detail/simd.hpp"
-#include "stepwell/kernel/detail/to_doubles.hpp"
 
 #include <algorithm>
 #include <array>

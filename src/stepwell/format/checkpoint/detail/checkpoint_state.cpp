@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/format/checkpoint/checkpoint_state.hpp"
+#include "stepwell/format/checkpoint/detail/checkpoint_state.hpp"
 
-#include "stepwell/format/detail/text_message.hpp"
+#include "stepwell/format/detail/messages.hpp"
 #include "stepwell/format/proto/checkpoint_state.pb.h"
 
 #include <fmt/format.h>

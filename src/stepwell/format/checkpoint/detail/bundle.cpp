@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/detail/bundle.hpp"
 
 #include "stepwell/format/detail/coding.hpp"
-#include "stepwell/format/detail/parse_message.hpp"
+#include "stepwell/format/detail/messages.hpp"
 #include "stepwell/format/proto/tensor_bundle.pb.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The content of a checkpoint's index: one header, one entry for each tensor, and one entry for each slice of a partitioned tensor. A
-// partitioned tensor is one that is stored in parts, called slices.
+// Private: the content of a checkpoint's index: one header, one entry for each tensor, and one entry for each slice of a partitioned tensor.
+// A partitioned tensor is one that is stored in parts, called slices.
 #pragma once
 
 #include "stepwell/base/error.hpp"

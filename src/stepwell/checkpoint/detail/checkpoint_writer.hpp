@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A writer of one checkpoint. Tensors are added one by one. Readers cannot see the checkpoint before `commit`.
+// Private: a writer of one checkpoint. Tensors are added one by one. Readers cannot see the checkpoint before `commit`.
 #pragma once
 
 #include "stepwell/base/tensor.hpp"
-#include "stepwell/format/checkpoint/bundle.hpp"
+#include "stepwell/format/checkpoint/detail/bundle.hpp"
 #include "stepwell/io/file_system.hpp"
 
 #include <cstddef>
@@ -16,11 +16,9 @@
 #include <string_view>
 #include <vector>
 
-namespace stepwell {
+namespace stepwell::detail {
 
-namespace detail {
 class index_builder;
-}
 
 /// A checkpoint that is written under temporary file names. If the writer is destroyed before `commit` has succeeded, it removes its files.
 /// A checkpoint consists of an index and of one or more data files, which are called shards.
@@ -68,8 +66,8 @@ private:
   std::string prefix_;
   std::shared_ptr<io::file_system> files_;
   std::vector<shard> shards_;
-  std::unique_ptr<detail::index_builder> index_;
+  std::unique_ptr<index_builder> index_;
   std::uint64_t index_bytes_ = 0;  // written by `commit`
 };
 
-}  // namespace stepwell
+}  // namespace stepwell::detail

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stepwell/checkpoint/checkpoint_writer.hpp"
+#include "stepwell/checkpoint/detail/checkpoint_writer.hpp"
 
+#include "stepwell/base/detail/function_ref.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/base/trace.hpp"
-#include "stepwell/checkpoint/detail/index_builder.hpp"
+#include "stepwell/checkpoint/detail/name_index.hpp"
 #include "stepwell/checkpoint/detail/stored_checkpoint.hpp"
+#include "stepwell/format/checkpoint/detail/bundle.hpp"
 #include "stepwell/format/checkpoint/detail/string_tensor.hpp"
+#include "stepwell/format/checkpoint/detail/table.hpp"
 #include "stepwell/io/atomic_file.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/kernel/detail/crc32c.hpp"
@@ -15,10 +18,63 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory_resource>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-namespace stepwell {
+namespace stepwell::detail {
+
+/// Collects entries in any order and writes them as a sorted table. Keys and encoded entries lie one behind another in large blocks.
+class index_builder {
+public:
+  index_builder() = default;
+  index_builder(const index_builder&) = delete;
+  index_builder& operator=(const index_builder&) = delete;
+
+  /// Returns true if there is an entry with this key.
+  [[nodiscard]] bool contains(std::string_view key) const { return keys_.find(key).has_value(); }
+  /// Adds an entry. @pre There is none with this key, and the key has less than 4 GiB.
+  void add(std::string_view key, const format::bundle_entry& entry) { append(key, encode(entry)); }
+  /// Returns the entry of a partitioned tensor, to which the caller adds slices. Creates an empty one if there is no entry with this key.
+  /// Returns null if the tensor is not partitioned.
+  [[nodiscard]] format::bundle_entry* partitioned(const std::string& key);
+
+  /// Calls `sink` with the bytes of the complete index, in pieces.
+  void write(const format::bundle_header& header, function_ref<void(std::span<const std::byte>)> sink);
+
+private:
+  struct item {
+    const char* text = nullptr;  ///< The key, then the encoded entry.
+    std::uint32_t key_size = 0;
+    std::uint32_t value_size = 0;  ///< 0: the entry is in `partitioned_`.
+
+    [[nodiscard]] std::string_view key() const noexcept { return {text, key_size}; }
+    [[nodiscard]] std::string_view value() const noexcept { return {text + key_size, value_size}; }
+  };
+  struct key_of {
+    const std::vector<item>* items;
+    std::string_view operator()(std::uint32_t number) const noexcept { return (*items)[number].key(); }
+  };
+
+  void append(std::string_view key, std::string_view value);
+
+  std::pmr::monotonic_buffer_resource text_;
+  std::vector<item> items_;
+  name_index<key_of> keys_{key_of{&items_}};
+  std::size_t room_ = 0;  // keys for which `keys_` has memory
+  std::map<std::string, format::bundle_entry> partitioned_;
+};
+
 namespace {
+
+constexpr std::size_t piece_size = std::size_t{1} << 20;  // size in bytes from which a piece of the index is passed on
 
 constexpr std::size_t write_size = std::size_t{4} << 20;        // bytes of one write; a write ends at a multiple, so it covers whole pages
 constexpr std::size_t most_collected = std::size_t{256} << 10;  // bytes of small tensors that are written together
@@ -39,6 +95,48 @@ void check_name(std::string_view name, const std::string& prefix) {
 
 }  // namespace
 
+void index_builder::append(std::string_view key, std::string_view value) {
+  auto* const text = static_cast<char*>(text_.allocate(key.size() + value.size(), 1));
+  std::memcpy(text, key.data(), key.size());
+  if (!value.empty()) { std::memcpy(text + key.size(), value.data(), value.size()); }
+  if (items_.size() == room_) {  // `keys_` would grow more often, and would read all keys each time
+    room_ = std::max<std::size_t>(4 * room_, 1024);
+    keys_.reserve(room_);
+  }
+  items_.push_back({text, static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())});
+  keys_.add(static_cast<std::uint32_t>(items_.size() - 1));
+}
+
+format::bundle_entry* index_builder::partitioned(const std::string& key) {
+  const auto known = partitioned_.find(key);
+  if (known != partitioned_.end()) { return &known->second; }
+  if (contains(key)) { return nullptr; }
+  append(key, {});
+  return &partitioned_[key];
+}
+
+void index_builder::write(const format::bundle_header& header, function_ref<void(std::span<const std::byte>)> sink) {
+  const auto is_before = [](const item& a, const item& b) { return a.key() < b.key(); };
+  if (!std::ranges::is_sorted(items_, is_before)) {
+    keys_ = name_index<key_of>(key_of{&items_});  // the numbers change
+    std::ranges::sort(items_, is_before);
+  }
+  format::table_writer table;
+  const auto pass_on = [&](std::string_view bytes) {
+    if (!bytes.empty()) { sink(std::as_bytes(std::span(bytes))); }
+  };
+  value_or_throw(table.add("", encode(header)));
+  for (const auto& item : items_) {
+    if (item.value_size != 0) {
+      value_or_throw(table.add(item.key(), item.value()));
+    } else if (const auto& entry = partitioned_.at(std::string(item.key())); !entry.slices.empty()) {
+      value_or_throw(table.add(item.key(), encode(entry)));
+    }
+    if (table.ready_bytes() >= piece_size) { pass_on(table.take_ready()); }
+  }
+  pass_on(table.finish());
+}
+
 /// One data file. Small tensors are collected, because each append to a file is a system call.
 struct checkpoint_writer::shard {
   explicit shard(io::atomic_file output) : file(std::move(output)) {}
@@ -57,7 +155,7 @@ struct checkpoint_writer::shard {
   /// Appends zeros up to the start of a tensor of `size` bytes.
   void align(std::size_t size) {
     static constexpr std::array<std::byte, io::page_size> zeros{};
-    collect(std::span(zeros).first(detail::tensor_start(this->size(), size, 1) - this->size()));
+    collect(std::span(zeros).first(tensor_start(this->size(), size, 1) - this->size()));
   }
 
   void flush() {
@@ -85,8 +183,7 @@ private:
 };
 
 checkpoint_writer::checkpoint_writer(std::string prefix, std::shared_ptr<io::file_system> files, std::int32_t shards)
-    : prefix_(std::move(prefix)), files_(files ? std::move(files) : io::posix_file_system()),
-      index_(std::make_unique<detail::index_builder>()) {
+    : prefix_(std::move(prefix)), files_(files ? std::move(files) : io::posix_file_system()), index_(std::make_unique<index_builder>()) {
   if (shards < 1 || shards > max_shards) {
     throw invalid_argument_error(fmt::format("a checkpoint must have 1 to {} shards", max_shards), prefix_);
   }
@@ -219,4 +316,4 @@ void checkpoint_writer::remove_data() noexcept {
   }
 }
 
-}  // namespace stepwell
+}  // namespace stepwell::detail

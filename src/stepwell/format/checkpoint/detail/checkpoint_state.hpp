@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state file in the directory of the checkpoints. It lists the checkpoints and names the newest one.
+// Private: the state file in the directory of the checkpoints. It lists the checkpoints and names the newest one.
 #pragma once
 
 #include "stepwell/base/error.hpp"
