@@ -7,12 +7,10 @@
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/snapshot.hpp"
-#include "stepwell/hooks/detail/drain_saver.hpp"
-#include "stepwell/hooks/detail/rare_log.hpp"
+#include "stepwell/hooks/detail/saver_work.hpp"
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/io/file_system.hpp"
 #include "stepwell/io/pool.hpp"
-#include "stepwell/protocol/detail/boundary_work.hpp"
 #include "stepwell/protocol/session_signals.hpp"
 
 #include <fmt/format.h>
@@ -164,13 +162,15 @@ private:
 }  // namespace
 
 /// The saver of the best checkpoints.
-class best_work final : public boundary_work {
+class best_work final : public saver_work {
 public:
-  best_work(std::string what, const best_checkpoint_options& options) : what_(std::move(what)), options_(options) {}
+  best_work(std::string what, const best_checkpoint_options& options)
+      : saver_work(options.log_every_secs), what_(std::move(what)), options_(options) {}
 
   /// Locks the directory, unless this object has locked it already.
   void open(const session_requests& session) {
-    if (saver_) { return; }
+    drop_closed_saver();
+    if (has_saver()) { return; }
     const auto& directory = options_.directory.empty() ? session.directory() : options_.directory;
     if (directory.empty()) {
       throw failed_precondition_error(
@@ -179,20 +179,19 @@ public:
     }
     auto saver_settings = completed(options_.saver, options_.keep, session.time());
     if (!saver_settings.file_system && directory == session.directory()) { saver_settings.file_system = session.file_system(); }
-    {
-      const std::lock_guard lock(reported_mutex_);
-      saver_.emplace(io::join_path(directory, options_.name), std::move(saver_settings));
-      buffers_ = snapshot_pool::on_demand(1, saver_->options().clock);
-    }
-    best_ = best_checkpoint(directory, options_.name, saver_->options().file_system);
+    open_saver(io::join_path(directory, options_.name), saver_settings);
+    best_ = best_checkpoint(directory, options_.name, saver().options().file_system);
     lost_.reset();
-    saves_ = std::make_shared<best_saves>();
+    {
+      const std::lock_guard lock(saves_mutex_);
+      saves_ = std::make_shared<best_saves>();
+    }
     if (best_ && !session.restored_from()) {
       log_warning(
           fmt::format("{}: this training begins anew, and the directory holds the best state of an earlier start, with {} = {} at step "
                       "{}; only a better state replaces it. This is right if that start was killed before its first checkpoint. If it was "
                       "another training, choose another directory",
-                      saver_->directory(), what_, number_text(best_->value), best_->step));
+                      saver().directory(), what_, number_text(best_->value), best_->step));
     }
   }
 
@@ -215,15 +214,9 @@ public:
   }
 
   void attach(const session_requests& session) {
-    session_ = session;
-    signals_ = session.signals();
     is_closing_ = false;
     wanted_.reset();
-    saver_->on_saved([saves = saves_, signals = signals_](const saved_checkpoint& saved) {
-      saves->note_durable(saved.step);
-      signals->notify();
-    });
-    saver_->on_failure([signals = signals_](const std::exception_ptr&) { signals->notify(); });
+    attach_to(session, 1, [saves = saves_](const saved_checkpoint& saved) { saves->note_durable(saved.step); }, nullptr);
   }
 
   [[nodiscard]] const std::optional<scored_checkpoint>& best() const noexcept { return best_; }
@@ -242,39 +235,31 @@ public:
   /// written, until a stop ends the wait; then one more copy is in memory.
   void add_snapshot(double value, const snapshot& evaluated) {
     if (!add(value, evaluated.step())) { return; }
-    auto& time = *saver_->options().clock;
     std::optional<snapshot_pool::buffer> buffer;
-    signals_->wait_with_stop([&] { return session_->end_of_waits(); },
-                             [&](const deadline& until, const std::stop_token& stop) {
-                               buffer = buffers_->acquire_until(time, until.on(time), stop);
-                               return buffer.has_value();
-                             });
+    signals()->wait_with_stop([&] { return session().end_of_waits(); },
+                              [&](const deadline& until, const std::stop_token& stop) {
+                                buffer = buffers().acquire_until(time(), until.on(time()), stop);
+                                return buffer.has_value();
+                              });
     save(snapshot_variables(evaluated).all, evaluated.step(), buffer ? std::move(*buffer) : one_more(), nullptr);
   }
 
   bool try_save(const boundary_state& state) override {
     if (!wanted_ || wanted_->step > state.global_step) { return true; }
-    auto buffer = buffers_->try_acquire();
-    if (!buffer && signals_->end_of_process()) { buffer = one_more(); }
+    auto buffer = buffers().try_acquire();
+    if (!buffer && signals()->end_of_process()) { buffer = one_more(); }
     if (!buffer) { return false; }
     // The step is later than that of `wanted_` if workers have stepped the model since the run.
     save(state.variables, state.global_step, std::move(*buffer), state.fence);
     return true;
   }
-  void wait_ready(const deadline& until, const std::stop_token& stop) override {
-    auto& time = *saver_->options().clock;
-    if (buffers_->acquire_until(time, until.on(time), stop) || stop.stop_requested()) { return; }
-    throw deadline_exceeded_error(
-        "the best state cannot be saved because an earlier save has not ended; the disk is too slow, or does not respond",
-        saver_->directory());
-  }
   /// Begins the save of a kept state again. A checkpoint of the session is committed after the best states before it are durable. With the
   /// policy `warn`, a failed save does not prevent the commit. A slow save does not prevent it if the process is about to end.
   std::function<void()> start_flush() override {
-    if (!saver_->busy() && !saver_->has_failure()) { save_again(); }
+    if (!saver().busy() && !saver().has_failure()) { save_again(); }
     const auto known = saves_->count() + (wanted_ ? 1 : 0);
-    return [wait = saver_->waits_for_accepted(), saves = saves_, known, warns = options_.saver.on_error.only_warns(), what = what_,
-            signals = signals_, session_time = session_->time(), time = saver_->options().clock] {
+    return [wait = saver().waits_for_accepted(), saves = saves_, known, warns = options_.saver.on_error.only_warns(), what = what_,
+            signals = signals(), session_time = session().time(), time = saver().options().clock] {
       const auto until = [&] { return deadline(*session_time, signals->end_of_commit_waits()).on(*time); };
       if (!signals->wait_with_stop(until, wait)) {
         log_warning(
@@ -293,15 +278,14 @@ public:
     };
   }
 
-  void process_events() override { saver_->throw_if_failed(); }
   /// Also saves the state of a failed save again.
   void drain(const deadline& until) override {
     error_collector failures;
-    failures.attempt([&] { drain_saver(*saver_, *session_, until); });
-    if (!saver_->busy()) {
+    failures.attempt([&] { wait_for_saves(until); });
+    if (!saver().busy()) {
       failures.attempt([&] {
         save_again();
-        drain_saver(*saver_, *session_, until);
+        wait_for_saves(until);
       });
     }
     failures.attempt([&] { process_events(); });
@@ -310,22 +294,22 @@ public:
     }
     failures.rethrow();
   }
-  void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
-  void flush(const deadline& /*until*/) override { close(); }
-  void detach() override {
-    if (saver_) { saver_->detach(); }
-  }
-  void hold_until_released(const std::shared_ptr<void>& hold) override {
-    if (saver_) { saver_->hold_until_released(hold); }
+  void flush(const deadline& until) override {
+    if (const auto unsaved = saves_->unsaved(); unsaved && !is_closing_) { log_error(loss_text(unsaved->checkpoint)); }
+    saver_work::flush(until);
+    destroy_saver();  // and its thread
   }
   void report(session_metrics& all) const override {
-    const std::lock_guard lock(reported_mutex_);
-    if (!saver_) { return; }
-    all.under_way += saver_->backlog();
-    all.snapshot_bytes += buffers_->held_bytes() + saves_->held_bytes();
+    saver_work::report(all);
+    const std::lock_guard lock(saves_mutex_);
+    all.snapshot_bytes += saves_->held_bytes();
   }
 
 private:
+  [[nodiscard]] bool wait_for_room(clock::time_point until, const std::stop_token& stop) override {
+    return buffers().acquire_until(time(), until, stop).has_value();
+  }
+
   /// A value, and the step of the state that has it.
   struct candidate {
     std::int64_t step = -1;
@@ -340,18 +324,18 @@ private:
     return !std::isnan(value) && (!best_ || is_better_than(value, best_->value, options_.min_delta));
   }
   [[nodiscard]] std::string prefix_of(std::int64_t step) const {
-    return io::join_path(saver_->directory(), fmt::format("{}-{}", default_checkpoint_basename, step));
+    return io::join_path(saver().directory(), fmt::format("{}-{}", default_checkpoint_basename, step));
   }
   [[nodiscard]] std::string loss_text(const scored_checkpoint& lost) const {
     return fmt::format(
         "best_checkpoint_hook: the best state ({} = {} at step {}) is lost: its checkpoint is not in {}; the best checkpoint there "
         "has a worse state, if there is one. Continue from an earlier checkpoint to find the best state again, or train until "
         "a better one",
-        what_, number_text(lost.value), lost.step, saver_->directory());
+        what_, number_text(lost.value), lost.step, saver().directory());
   }
 
   void save(variable_list variables, std::int64_t step, snapshot_pool::buffer memory, update_fence* fence) {
-    saver_->throw_if_failed();
+    saver().throw_if_failed();
     recorded_ = {step, std::exchange(wanted_, std::nullopt)->value};
     variables.push_back(variable_ref(std::string(best_value_name), recorded_.value).early());
     auto taken = fence != nullptr ? snapshot::capture(std::move(memory), variables, step, *fence)
@@ -363,46 +347,32 @@ private:
     pass_on(std::move(taken));
   }
   /// Returns memory for a state that cannot wait for `buffers_`.
-  [[nodiscard]] snapshot_pool::buffer one_more() const { return snapshot_pool::on_demand(1, saver_->options().clock).acquire(); }
+  [[nodiscard]] snapshot_pool::buffer one_more() const { return snapshot_pool::on_demand(1, saver().options().clock).acquire(); }
   /// Passes the state of a failed save to the saver again.
   void save_again() {
     if (auto state = saves_->take_unsaved()) { pass_on(std::move(*state)); }
   }
   void pass_on(snapshot state) {
-    saver_->save(std::move(state), nullptr, [saves = saves_](snapshot unsaved) { saves->note_failed(std::move(unsaved)); });
+    saver().save(std::move(state), nullptr, [saves = saves_](snapshot unsaved) { saves->note_failed(std::move(unsaved)); });
   }
 
   /// Displays and logs a new best value. Its checkpoint is not durable yet: at that time, the disk's speed would decide the lines of the log.
   void announce(const scored_checkpoint& checkpoint) {
     const auto value = fmt::format("{} {}", what_, number_text(checkpoint.value));
-    signals_->show(options_.name, value);
-    log_.add(*session_, saver_->options().clock->now(), fmt::format("{}: {} at step {}", options_.name, value, checkpoint.step));
-  }
-
-  /// Releases the directory for the next session, even if this object lives on.
-  void close() {
-    if (const auto unsaved = saves_->unsaved(); unsaved && !is_closing_) { log_error(loss_text(unsaved->checkpoint)); }
-    saver_->close();
-    const std::lock_guard lock(reported_mutex_);
-    saver_.reset();
-    buffers_.reset();
+    signals()->show(options_.name, value);
+    log(fmt::format("{}: {} at step {}", options_.name, value, checkpoint.step));
   }
 
   std::string what_;
   best_checkpoint_options options_;
-  std::shared_ptr<session_signals> signals_;
-  std::optional<snapshot_pool> buffers_;
   std::optional<scored_checkpoint> best_;  // saved or being saved, or `lost_`
   std::optional<scored_checkpoint> lost_;  // recorded in the restored checkpoint, but not in the directory
   std::optional<candidate> wanted_;        // better than `best_`; saved at the next boundary
   candidate recorded_;                     // the saved state of the hook: the last best state that was accepted for saving
   bool has_value_ = false;
   bool is_closing_ = false;
+  mutable std::mutex saves_mutex_;  // held while `saves_` is replaced, because `report` runs on any thread
   std::shared_ptr<best_saves> saves_ = std::make_shared<best_saves>();
-  std::optional<session_requests> session_;
-  rare_log log_{options_.log_every_secs};
-  mutable std::mutex reported_mutex_;     // held while `saver_` and `buffers_` are replaced, because `report` runs on any thread
-  std::optional<stepwell::saver> saver_;  // last member, because its thread uses the members above
 };
 
 best_checkpoints::best_checkpoints(std::string what, best_checkpoint_options options) : options_(std::move(options)) {

@@ -5,11 +5,10 @@
 #include "stepwell/base/detail/error_collector.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/hooks/detail/drain_saver.hpp"
 #include "stepwell/hooks/detail/save_budget.hpp"
+#include "stepwell/hooks/detail/saver_work.hpp"
 #include "stepwell/hooks/detail/writer_work.hpp"
 #include "stepwell/io/file_system.hpp"
-#include "stepwell/protocol/detail/boundary_work.hpp"
 #include "stepwell/protocol/session_signals.hpp"
 
 #include <fmt/format.h>
@@ -25,32 +24,29 @@ namespace stepwell {
 namespace detail {
 
 /// A saver with its buffers and listeners, and with the CHECKPOINT events in the event file.
-class checkpoint_work final : public boundary_work {
+class checkpoint_work final : public saver_work {
 public:
   /// Stores the options; does not lock the directory.
   /// @errors Those of `check_saver_options`.
-  explicit checkpoint_work(checkpoint_saver_options options) : options_(std::move(options)) {
+  explicit checkpoint_work(checkpoint_saver_options options) : saver_work(options.log_every_secs), options_(std::move(options)) {
     check_saver_options(options_.saver);
     refuse_negative("log_every_secs", options_.log_every_secs);
     options_.checkpoint_dir = value_or_throw(io::absolute_path(options_.checkpoint_dir));
     options_.summary_dir = value_or_throw(io::absolute_path(options_.summary_dir));
   }
+  checkpoint_work(const checkpoint_work&) = delete;
+  checkpoint_work& operator=(const checkpoint_work&) = delete;
+  ~checkpoint_work() override { destroy_saver(); }
 
   /// Locks the directory, unless this object has locked it already.
   /// @errors Those of the constructor of `saver`.
   stepwell::saver& open() {
-    if (!saver_) {
-      const std::lock_guard lock(reported_mutex_);
-      saver_.emplace(options_.checkpoint_dir, options_.saver);
-    }
-    return *saver_;
+    if (!has_saver()) { open_saver(options_.checkpoint_dir, options_.saver); }
+    return saver();
   }
 
   void begin() {
-    if (std::exchange(is_closed_, false)) {  // a hook that is used again locks the directory again
-      const std::lock_guard lock(reported_mutex_);
-      saver_.reset();
-    }
+    drop_closed_saver();
     open();
     events_ = summary::writer::shared(options_.summary_dir.empty() ? options_.checkpoint_dir : options_.summary_dir, options_.events);
     for (const auto& listener : options_.listeners) { listener->begin(); }
@@ -59,44 +55,33 @@ public:
   /// Connects the work to a session: failures and finished saves notify it. Removes the ending file of an earlier session;
   /// a session that could not be created has left it.
   void attach(const session_requests& session) {
-    session_ = session;
-    signals_ = session.signals();
     is_postponed_ = false;
     last_saved_step_ = announced_step_ = first_step_ = last_step_ = std::nullopt;  // of a previous session
     remove_ending_file(files(), options_.checkpoint_dir);
-    if (!buffers_) {
-      const std::lock_guard lock(reported_mutex_);
-      constexpr auto unlimited = std::numeric_limits<std::size_t>::max();  // the saver limits the total size
-      buffers_ = snapshot_pool::on_demand(unlimited, saver_->options().clock);
-    }
-    saver_->on_saved([this](const saved_checkpoint& saved) {
+    const auto note_durable = [this](const saved_checkpoint& saved) {
       failed_ = false;
-      signals_->note_checkpoint();
-      {
-        const std::lock_guard lock(mutex_);
-        done_.push_back(saved);
-        ++counts_.saves;
-        counts_.bytes_saved += static_cast<std::int64_t>(saved.size_bytes);
-        counts_.last_save_time = saved.seconds;
-        counts_.total_save_time += saved.seconds;
-      }
-      signals_->notify();
-    });
-    saver_->on_failure([this](const std::exception_ptr&) {
+      signals()->note_checkpoint();
+      const std::lock_guard lock(mutex_);
+      done_.push_back(saved);
+      ++counts_.saves;
+      counts_.bytes_saved += static_cast<std::int64_t>(saved.size_bytes);
+      counts_.last_save_time = saved.seconds;
+      counts_.total_save_time += saved.seconds;
+    };
+    const auto note_failed = [this] {
       failed_ = true;
-      {
-        const std::lock_guard lock(mutex_);
-        ++counts_.saves_failed;
-      }
-      signals_->notify();
-    });
+      const std::lock_guard lock(mutex_);
+      ++counts_.saves_failed;
+    };
+    constexpr auto unlimited = std::numeric_limits<std::size_t>::max();  // the saver limits the total size
+    attach_to(session, unlimited, note_durable, note_failed);
   }
 
   [[nodiscard]] const std::shared_ptr<summary::writer>& events() const noexcept { return events_; }
   /// Returns true if the checkpoint `prefix` belongs to this directory.
   [[nodiscard]] bool holds(const std::string& prefix) const {
-    const auto listed = saver_->checkpoints();
-    return std::ranges::find(listed, prefix) != listed.end() || io::parent_directory(prefix) == saver_->directory();
+    const auto listed = saver().checkpoints();
+    return std::ranges::find(listed, prefix) != listed.end() || io::parent_directory(prefix) == saver().directory();
   }
 
   /// Records that `step` is saved or being saved, with the stop that belongs to it if `has_stop` is true.
@@ -108,25 +93,25 @@ public:
   void note_first(std::int64_t step) noexcept { first_step_ = step; }
   /// Returns true if `step` is the last one that is saved or being saved, unless the latest save failed or lacks the requested stop.
   [[nodiscard]] bool is_saved(std::int64_t step) const {
-    return !failed_ && last_saved_step_ == step && (has_saved_stop_ || !signals_->stop_of_step());
+    return !failed_ && last_saved_step_ == step && (has_saved_stop_ || !signals()->stop_of_step());
   }
   /// Announces that the session closes at `step`: no save is skipped any more.
   void must_save(std::int64_t step) noexcept { last_step_ = step; }
 
   bool try_save(const boundary_state& state) override {
     size_bytes_ = std::max(snapshot_size(state.variables), taken_bytes_);
-    if (!saver_->make_room(size_bytes_)) {
+    if (!saver().make_room(size_bytes_)) {
       has_waited_ = !leave_out(state);
       return !has_waited_;
     }
     tell_before_save(state.global_step);
     if (state.copy) { state.copy->drop(); }
-    held_save taken{state.capture(buffers_->acquire(), saver_->options().pool.get()), state.has_stop, state.wait_for_records, state.copy};
+    held_save taken{state.capture(buffers().acquire(), saver().options().pool.get()), state.has_stop, state.wait_for_records, state.copy};
     taken_bytes_ = taken.taken.size_bytes();
     if (state.precedes_body) {
       held_ = std::move(taken);
       note_saved(state.global_step, state.has_stop);
-      signals_->note_held();
+      signals()->note_held();
     } else if (!hand_over(std::move(taken))) {
       return false;
     }
@@ -139,11 +124,11 @@ public:
   void measure_with(std::shared_ptr<save_budget> budget) noexcept { budget_ = std::move(budget); }
   void end_body() noexcept override {
     if (!held_) { return; }
-    if (signals_->stop_of_step()) { return drop_held(); }  // requested since then
+    if (signals()->stop_of_step()) { return drop_held(); }  // requested since then
     last_saved_step_.reset();
     try {
       static_cast<void>(hand_over(*std::exchange(held_, std::nullopt)));
-    } catch (...) { signals_->report_failure(std::current_exception()); }
+    } catch (...) { signals()->report_failure(std::current_exception()); }
   }
   void drop_held() noexcept override {
     auto dropped = std::exchange(held_, std::nullopt);
@@ -151,18 +136,8 @@ public:
     last_saved_step_.reset();
     if (dropped->copy) { dropped->copy->keep(std::move(dropped->taken), false); }
   }
-  [[nodiscard]] bool is_save_due() override { return is_postponed_ && saver_->make_room(size_bytes_); }
+  [[nodiscard]] bool is_save_due() override { return is_postponed_ && saver().make_room(size_bytes_); }
   [[nodiscard]] bool wants_last_save(std::int64_t step) const override { return !is_saved(step); }
-
-  void wait_ready(const deadline& until, const std::stop_token& stop) override {
-    const auto& time = *saver_->options().clock;
-    const auto begin = time.now();
-    const bool has_room = saver_->wait_for_room(size_bytes_, until.on(time), stop);
-    waited_ += time.now() - begin;
-    if (has_room || stop.stop_requested()) { return; }
-    throw deadline_exceeded_error(
-        "this state cannot be saved because earlier saves have not ended; the disk is too slow, or does not respond", saver_->directory());
-  }
 
   void write_records() override {
     std::unique_lock lock(mutex_);
@@ -175,13 +150,13 @@ public:
   void process_events() override {
     error_collector failures;
     failures.attempt([&] { tell_after_save(); });
-    failures.attempt([&] { saver_->throw_if_failed(); });
+    failures.attempt([&] { saver().throw_if_failed(); });
     failures.rethrow();
   }
 
   void drain(const deadline& until) override {
     error_collector failures;
-    failures.attempt([&] { drain_saver(*saver_, *session_, until); });
+    failures.attempt([&] { wait_for_saves(until); });
     failures.attempt([&] { tell_after_save(); });
     if (last_step_) {
       tell_listeners(failures, [&](auto& listener) { listener.end(*last_step_); });
@@ -190,32 +165,13 @@ public:
   }
 
   void write_ending(const run_ending& ending) override {
-    if (saver_->is_in_place()) { write_ending_file(files(), options_.checkpoint_dir, ending); }
-    if (!newest_.empty()) { signals_->show("checkpoint", newest_); }
-  }
-  /// Releases the directory for the next session, even if this object lives on.
-  void flush(const deadline& /*until*/) override {
-    is_closed_ = true;
-    saver_->close();
-    const std::lock_guard lock(reported_mutex_);
-    buffers_.reset();
-  }
-
-  void detach() override {
-    if (std::exchange(is_closed_, true) || !saver_) { return; }
-    saver_->detach();
-  }
-
-  void hold_until_released(const std::shared_ptr<void>& hold) override {
-    if (saver_) { saver_->hold_until_released(hold); }
+    if (saver().is_in_place()) { write_ending_file(files(), options_.checkpoint_dir, ending); }
+    saver_work::write_ending(ending);
+    if (!newest_.empty()) { signals()->show("checkpoint", newest_); }
   }
 
   void report(session_metrics& all) const override {
-    {
-      const std::lock_guard lock(reported_mutex_);
-      if (saver_) { all.under_way += saver_->backlog(); }
-      if (buffers_) { all.snapshot_bytes += buffers_->held_bytes(); }
-    }
+    saver_work::report(all);
     const std::lock_guard lock(mutex_);
     all.saves += counts_.saves;
     all.saves_failed += counts_.saves_failed;
@@ -229,7 +185,14 @@ public:
   }
 
 private:
-  [[nodiscard]] io::file_system& files() const noexcept { return *saver_->options().file_system; }
+  [[nodiscard]] bool wait_for_room(clock::time_point until, const std::stop_token& stop) override {
+    const auto begin = time().now();
+    const bool has_room = saver().wait_for_room(size_bytes_, until, stop);
+    waited_ += time().now() - begin;
+    return has_room;
+  }
+
+  [[nodiscard]] io::file_system& files() const noexcept { return *saver().options().file_system; }
 
   /// A copy of the state, with the members of its `boundary_state` that a save of it needs.
   struct held_save {
@@ -248,13 +211,13 @@ private:
       if_failed = [copy = std::move(held.copy)](snapshot unsaved) { copy->keep(std::move(unsaved), false); };
     }
     try {
-      if (saver_->save(std::move(held.taken), std::move(held.wait_for_records), std::move(if_failed)) == save_outcome::skipped) {
+      if (saver().save(std::move(held.taken), std::move(held.wait_for_records), std::move(if_failed)) == save_outcome::skipped) {
         if (!last_step_) { warn_skipped(step); }
         return !last_step_;
       }
     } catch (...) {
       if (!last_step_) { throw; }
-      signals_->report_failure(std::current_exception());  // failure of an earlier save; thrown once everything is closed
+      signals()->report_failure(std::current_exception());  // failure of an earlier save; thrown once everything is closed
       return false;
     }
     note_saved(step, held.has_stop);
@@ -278,7 +241,7 @@ private:
       const std::lock_guard lock(mutex_);
       ++counts_.saves_skipped;
     }
-    log_warning(fmt::format("{}: the disk is slower than the cadence; step {} is not saved", saver_->directory(), step));
+    log_warning(fmt::format("{}: the disk is slower than the cadence; step {} is not saved", saver().directory(), step));
   }
 
   /// Counts the wait before the save of `step`, if there was one. Logs the first wait of a second or more.
@@ -294,7 +257,7 @@ private:
     log_warning(
         fmt::format("{}: the disk is slower than the cadence; the save of step {} waited {:.1f} s for earlier saves, and training "
                     "with it. Save less often, or see when_busy",
-                    saver_->directory(), step, waited.count()));
+                    saver().directory(), step, waited.count()));
   }
 
   void tell_listeners(error_collector& failures, const auto& call) const {
@@ -329,7 +292,7 @@ private:
       tell_listeners(failures, [&](auto& listener) {
         const bool is_asked = listener.after_save(saved);
         if (!is_asked || last_step_ || saved.step == first_step_) { return; }  // contract HOOK-CKPT-13
-        signals_->request_stop({stop_cause::requested, "requested by a checkpoint listener after " + saved.prefix});
+        signals()->request_stop({stop_cause::requested, "requested by a checkpoint listener after " + saved.prefix});
       });
     }
     failures.rethrow();
@@ -339,15 +302,11 @@ private:
     events_->add_session_log(format::session_status::checkpoint, saved.step, saved.prefix);
   }
 
-  /// Logs a durable checkpoint, unless another one was logged a short time ago, and displays it in the progress of the session.
+  /// Logs a durable checkpoint, at most once in a while, and displays it in the progress of the session.
   void log_saved(const saved_checkpoint& saved) {
-    signals_->show("saved", std::to_string(saved.step));
+    signals()->show("saved", std::to_string(saved.step));
     newest_ = saved.prefix;
-    const auto now = saver_->options().clock->now();
-    const bool is_last = last_step_ == saved.step;
-    if (!is_last && logged_at_ && now - *logged_at_ < as_duration(options_.log_every_secs)) { return; }
-    logged_at_ = now;
-    log_info(fmt::format("saved {}, {} in {}", saved.prefix, size_text(static_cast<double>(saved.size_bytes)), time_text(saved.seconds)));
+    log(fmt::format("saved {}, {} in {}", saved.prefix, size_text(static_cast<double>(saved.size_bytes)), time_text(saved.seconds)));
   }
   static std::string size_text(double bytes) {
     constexpr std::pair<double, const char*> units[] = {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}};
@@ -362,9 +321,6 @@ private:
 
   checkpoint_saver_options options_;
   std::shared_ptr<save_budget> budget_;  // null if the period is fixed
-  std::optional<snapshot_pool> buffers_;
-  std::optional<session_requests> session_;
-  std::shared_ptr<session_signals> signals_;
   std::shared_ptr<summary::writer> events_;
   std::optional<held_save> held_;  // until the body of the loop has handled its step
   std::optional<std::int64_t> last_saved_step_;
@@ -380,15 +336,11 @@ private:
   std::optional<std::int64_t> first_step_;
   std::optional<std::int64_t> last_step_;  // set when the session closes cleanly
 
-  mutable std::mutex reported_mutex_;  // other threads read `saver_` and `buffers_`; the session's thread locks it to change them
   mutable std::mutex mutex_;
   std::vector<saved_checkpoint> done_;  // guarded by mutex_: durable, but listeners are not notified yet
   std::size_t recorded_ = 0;            // guarded by mutex_: number of the first elements of `done_` whose records are written
   session_metrics counts_;              // guarded by mutex_: only the members about saves are used
   std::atomic<bool> failed_ = false;
-  std::optional<clock::time_point> logged_at_;  // time of the last line about a durable checkpoint
-  bool is_closed_ = false;                      // true if the session is closed
-  std::optional<stepwell::saver> saver_;        // empty until `open`; last member, because its thread uses the members above
 };
 
 }  // namespace detail
@@ -425,7 +377,7 @@ void checkpoint_saver_hook::begin() {
 
 void checkpoint_saver_hook::start(const session_requests& session, std::int64_t step) {
   if (budget_) {
-    budget_->start(session.time());
+    budget_->start(session.time(), session.name());
     act_after(budget_->interval(), session, step);
   } else {
     timer_ = second_or_step_timer(period_, session.time());

@@ -158,7 +158,7 @@ public:
     const auto values = fmt::format("{}", fmt::join(parts, ", "));
     session_->show(options.name, fmt::format("{} at {}", values, step));
     if (options.log) {
-      log_.add(*session_, now(),
+      log_.add(session_->name(), now(),
                fmt::format("{} at step {}: {} ({} {}, {:.3f} s)", options.name, step, values, evaluation.batches,
                            evaluation.batches == 1 ? "call" : "calls", std::chrono::duration<double>(took).count()));
     }
@@ -260,7 +260,7 @@ public:
   }
   /// Waits until the current batch is evaluated, because the model and the data need not outlive the session. The values are dropped.
   void detach() override { join(); }
-  void write_ending(const run_ending& /*ending*/) override { log_.finish(*session_); }
+  void write_ending(const run_ending& /*ending*/) override { log_.finish(session_->name()); }
 
   void add_history(std::vector<history_value>& all) const override { history_.add_to(all, options.name + "/"); }
 

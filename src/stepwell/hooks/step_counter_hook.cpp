@@ -26,7 +26,7 @@ constexpr std::string_view rate_tag = "global_step/sec";
 }  // namespace
 
 step_counter_hook::step_counter_hook(step_counter_options options, std::optional<cadence> period)
-    : period_(period), options_(std::move(options)) {
+    : period_(period), options_(std::move(options)), log_(options_.log_every_secs) {
   detail::refuse_negative("log_every_secs", options_.log_every_secs);
 }
 
@@ -70,10 +70,7 @@ void step_counter_hook::count(std::int64_t step) {
   const double rate = static_cast<double>(elapsed->steps) / elapsed->seconds.count();
   publisher_.publish(std::array{std::optional(rate)}, step);
   const auto now = clock_->now();
-  if (!logged_at_ || now - *logged_at_ >= detail::as_duration(options_.log_every_secs)) {
-    logged_at_ = now;
-    log_info("global_step/sec: " + number_text(rate));
-  }
+  if (log_.is_due(now)) { log_.add(session_, now, "global_step/sec: " + number_text(rate)); }
   if (options_.writer) { options_.writer->add_scalar(rate_tag, rate, step); }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "stepwell/base/cadence.hpp"
+#include "stepwell/hooks/detail/rare_log.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/run_context.hpp"
 #include "stepwell/protocol/watched_values.hpp"
@@ -64,7 +65,7 @@ private:
   std::optional<cadence> period_;
   step_counter_options options_;  // `writer` is set by `begin` if there is an output directory
   second_or_step_timer timer_;
-  std::optional<clock::time_point> logged_at_;
+  detail::rare_log log_;
   std::shared_ptr<clock> clock_;
   std::string session_;  // the name of the session
   value_publisher publisher_;

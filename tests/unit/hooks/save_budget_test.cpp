@@ -104,6 +104,14 @@ TEST_CASE("the chosen interval is logged when it changes by more than a fifth, a
   CHECK(log.count(sw::log_level::info) == 2);
 }
 
+TEST_CASE("the line about the chosen interval has the name of the session", "[hooks][save_budget]") {
+  log_capture log;
+  budget_rig rig;
+  rig.budget.start(rig.clock, "digits");
+  rig.save(100ms);
+  CHECK(log.contains(sw::log_level::info, "[digits] run: a checkpoint is saved every 10 s"));
+}
+
 TEST_CASE("a share and a period are not given together", "[hooks][save_budget]") {
   const temporary_directory directory;
   options given{.checkpoint_dir = directory.path(), .save_checkpoint_overhead = 0.02};

@@ -6,7 +6,6 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
 #include "stepwell/base/log.hpp"
-#include "stepwell/protocol/run_context.hpp"
 
 #include <optional>
 #include <string>
@@ -14,30 +13,31 @@
 
 namespace stepwell::detail {
 
-/// Logs a line unless another one was logged a short time ago. The last line is logged in any case, at the latest by `finish`.
+/// Logs a line unless another one was logged a short time ago.
 /// @threads The session's thread.
 class rare_log {
 public:
   explicit rare_log(seconds_value period) : period_(stepwell::detail::as_duration(period)) {}
 
-  void add(const session_requests& session, clock::time_point now, std::string line) {
-    if (logged_at_ && now - *logged_at_ < period_) {
-      left_ = std::move(line);
-      return;
-    }
+  /// Returns true if `add` would log a line at once.
+  [[nodiscard]] bool is_due(clock::time_point now) const noexcept { return !logged_at_ || now - *logged_at_ >= period_; }
+  /// Logs `line` with the name `session`, or keeps it for `finish`.
+  void add(const std::string& session, clock::time_point now, std::string line) {
+    left_ = std::move(line);
+    if (!is_due(now)) { return; }
     logged_at_ = now;
-    left_.reset();
-    session.log(log_level::info, line);
+    finish(session);
   }
   /// Logs the last line if it was not logged.
-  void finish(const session_requests& session) {
-    if (const auto line = std::exchange(left_, std::nullopt)) { session.log(log_level::info, *line); }
+  void finish(const std::string& session) {
+    const log_scope named(session);
+    if (const auto line = std::exchange(left_, std::nullopt)) { log_info(*line); }
   }
 
 private:
   clock::duration period_;
   std::optional<clock::time_point> logged_at_;
-  std::optional<std::string> left_;
+  std::optional<std::string> left_;  // the last line, if it was not logged
 };
 
 }  // namespace stepwell::detail

@@ -2,7 +2,6 @@
 #include "stepwell/hooks/detail/save_budget.hpp"
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/log.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -55,8 +54,9 @@ std::optional<save_schedule> choose_saves(const saves_setting& said, std::option
 save_budget::save_budget(double share, const interval_bounds& bounds, std::string directory)
     : share_(share), bounds_(bounds), directory_(std::move(directory)) {}
 
-void save_budget::start(std::shared_ptr<clock> time) {
+void save_budget::start(std::shared_ptr<clock> time, std::string session) {
   clock_ = std::move(time);
+  session_ = std::move(session);
   requested_.reset();
   ended_.reset();
 }
@@ -98,13 +98,13 @@ std::chrono::duration<double> save_budget::interval() const noexcept {
 
 void save_budget::log_interval(clock::time_point now) {
   const auto chosen = interval();
-  if (logged_ && (now - logged_at_ < std::chrono::seconds(10) || std::max(chosen / *logged_, *logged_ / chosen) <= 1.2)) { return; }
+  if (logged_ && (!log_.is_due(now) || std::max(chosen / *logged_, *logged_ / chosen) <= 1.2)) { return; }
   if (!stall_) { return; }
   logged_ = chosen;
-  logged_at_ = now;
   const auto slowed = slowed_ ? fmt::format("slows its steps by {:.3g} s in total", std::max(slowed_->count(), 0.0))
                               : std::string("slows its steps by a time that is not measured yet");
-  log_info(
+  log_.add(
+      session_, now,
       fmt::format("{}: a checkpoint is saved every {:.3g} s, for a share of {:.3g} of the time; a save stops training for {:.3g} s and {}",
                   directory_, chosen.count(), share_, stall_->count(), slowed));
 }

@@ -5,6 +5,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
+#include "stepwell/hooks/detail/rare_log.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -51,8 +52,8 @@ public:
   /// @pre `choose_saves` returned the arguments. `directory` is for log messages.
   save_budget(double share, const interval_bounds& bounds, std::string directory);
 
-  /// Begins with a session and its clock. Keeps the means of previous sessions, but drops a save in flight.
-  void start(std::shared_ptr<clock> time);
+  /// Begins with a session: its clock, and its name for log messages. Keeps the means of previous sessions, but drops a save in flight.
+  void start(std::shared_ptr<clock> time, std::string session = {});
   /// Records that a save was requested. Drops the measurement of a save in flight.
   void begin(std::int64_t step);
   /// Records that the state was copied.
@@ -77,6 +78,8 @@ private:
   void measure(const moment& ended);
   void log_interval(clock::time_point now);
 
+  rare_log log_{10};
+  std::string session_;
   double share_;
   interval_bounds bounds_;
   std::string directory_;
@@ -88,7 +91,6 @@ private:
   std::optional<seconds> stall_;   // mean
   std::optional<seconds> slowed_;  // mean; negative if the steps were faster by chance
   std::optional<seconds> logged_;
-  clock::time_point logged_at_;
 };
 
 }  // namespace stepwell::detail
