@@ -34,14 +34,6 @@ void epoch_means::end_epoch(const session_requests& session, std::int64_t step) 
   }
   last_step_ = step;
   history_.add(last_, step);
-  publish(session);
-}
-
-void epoch_means::publish(const session_requests& session) {
-  publisher_.start(session.watched(), names_);
-  std::vector<std::optional<double>> values;
-  for (const double mean : last_) { values.push_back(if_set(mean)); }
-  publisher_.publish(values, last_step_);
 }
 
 variable_list epoch_means::variables() {

@@ -12,7 +12,6 @@
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/hook.hpp"
 #include "stepwell/protocol/run_context.hpp"
-#include "stepwell/protocol/watched_values.hpp"
 
 #include <array>
 #include <cstddef>
@@ -37,8 +36,8 @@ public:
   void add(std::span<const std::optional<double>> values);
   /// Ends the epoch, whose last step is `step`.
   void end_epoch(const session_requests& session, std::int64_t step);
-  /// Publishes the means of the last complete epoch, if there is one.
-  void publish(const session_requests& session);
+  /// Begins or continues with a session.
+  void start(const session_requests& session) { history_.start(session, last_, last_step_); }
 
   void add_history(std::vector<history_value>& all) const override { history_.add_to(all); }
   [[nodiscard]] variable_list variables();
@@ -49,7 +48,6 @@ private:
   std::vector<double> last_;          // means of the last complete epoch; `unset_number`: none
   std::int64_t last_step_ = -1;
   value_history history_;
-  value_publisher publisher_;
 };
 
 }  // namespace detail
@@ -74,7 +72,7 @@ public:
 
   void after_create_session(auto& session, auto& /*threads*/) {
     session.add_work(means_);
-    means_->publish(session);
+    means_->start(session);
   }
   auto before_run(auto& context) const { return context.epoch() ? std::optional(watched_) : std::nullopt; }
   void after_run(auto& context, const auto& values) {

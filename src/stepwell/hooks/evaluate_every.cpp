@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/hooks/evaluate_every.hpp"
 
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/detail/thread.hpp"
 #include "stepwell/base/detail/unset.hpp"
 #include "stepwell/base/detail/wait_or_stop.hpp"
@@ -12,7 +13,6 @@
 #include "stepwell/hooks/detail/value_text.hpp"
 #include "stepwell/hooks/summary_saver_hook.hpp"
 #include "stepwell/protocol/detail/boundary_work.hpp"
-#include "stepwell/protocol/watched_values.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,7 +21,6 @@
 #include <exception>
 #include <set>
 #include <stop_token>
-#include <thread>
 
 namespace stepwell::detail {
 namespace {
@@ -45,76 +44,19 @@ void check(const evaluate_every_options& options, const std::vector<std::string>
 
 }  // namespace
 
-/// The values, and the evaluation beside the training.
-class evaluations::state final : public boundary_work, public std::enable_shared_from_this<evaluations::state> {
+/// The part that the evaluations in the loop and those beside the training share: when one is due, and where its values go.
+class evaluations::state : public boundary_work, public std::enable_shared_from_this<evaluations::state> {
 public:
-  state(evaluate_every_options given, std::vector<std::string> names) : options(std::move(given)), history_(names) {
+  state(evaluate_every_options given, std::vector<std::string> names) : options(std::move(given)), history_(names, options.name + "/") {
     check(options, names);
-    board->values.resize(names.size());
-    pending_values_.resize(names.size());
+    board->values.assign(names.size(), unset_number);
     board->names = std::move(names);
-    reset();
   }
-  ~state() override { join(); }
 
   const evaluate_every_options options;
   const std::shared_ptr<evaluation_board> board = std::make_shared<evaluation_board>();
-  evaluate_snapshot_function evaluate_snapshot = nullptr;
-
-  /// A chief may evaluate alone. Other processes of a group evaluate in the loop only if all processes do.
-  void check_period_in_group(const session_requests& session) const {
-    if (!options.every.time() || evaluate_snapshot || !session.group() || session.group()->rank() == 0) { return; }
-    throw failed_precondition_error(
-        "evaluate_every: the processes of a group must evaluate after the same steps; give a period in steps or epochs, or give the hook to the "
-        "chief only, see chief_only");
-  }
-
-  [[nodiscard]] bool start(const session_requests& session, std::int64_t step) {
-    check_period_in_group(session);
-    session_ = session;
-    time_ = session.time();
-    first_step_ = step + 1;
-    last_ = options.every.steps() ? step / *options.every.steps() : 0;
-    if (options.every.time()) {
-      timer_ = second_or_step_timer({.every_secs = options.every.time()->duration()}, session.time());
-      timer_.update_last_triggered_step(step);
-    }
-    open_summaries(session);
-    session.add_work(shared_from_this());
-    std::vector<std::string> names;
-    for (const auto& name : board->names) { names.push_back(options.name + "/" + name); }
-    publisher_.start(session.watched(), names);
-    publish_newest();
-    collect();  // an evaluation that a recovery did not wait for
-    dropped_step_ = -1;
-    reached_ = step;
-    keep_found();
-    if (pending_step_ >= 0 && is_pending_done_ == 0) {
-      if (pending_step_ != step) {
-        pending_step_ = -1;
-      } else if (evaluate_snapshot) {  // the checkpoint was saved when the evaluation of this state was due
-        found_step_ = -1;
-        session.request_save(*this);
-      }
-    }
-    board->is_repeated = !evaluate_snapshot && pending_step_ == step;
-    return board->is_repeated;
-  }
-
-  /// Evaluates the state of `step` in the loop.
-  void evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate) {
-    bool is_stopped = false;
-    const auto begin = now();
-    const bool is_shared = session.group() && session.group()->size() > 1;  // the others could wait for sums of this evaluation
-    const auto evaluation = evaluate([&] {
-      is_stopped = !is_shared && session.signals()->end_of_process() && session.end_of_waits().remaining() == clock::duration::zero();
-      return is_stopped;
-    });
-    pending_step_ = is_stopped ? step : -1;
-    if (is_stopped) { return warn_unfinished(step); }
-    show(evaluation, step, now() - begin);
-    publish(evaluation.values, step, false);
-  }
+  /// The step of the evaluation whose values are not in effect yet; -1: none. A part of the saved state.
+  std::int64_t pending_step = -1;
 
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step) {
     reached_ = step;
@@ -133,20 +75,42 @@ public:
     return true;
   }
 
-  /// Makes the values of `step` the newest ones.
+  void write_ending(const run_ending& /*ending*/) override { log_.finish(session_->name()); }
+  void add_history(std::vector<history_value>& all) const override { history_.add_to(all); }
+
+  [[nodiscard]] virtual variable_list variables() {
+    variable_list all{{"step", board->step}, {"count", board->count}};
+    for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("value/" + board->names[i], board->values[i]); }
+    history_.add_variables(all);
+    all.emplace_back("pending/step", pending_step);
+    return all;
+  }
+
+  void begin(const session_requests& session, std::int64_t step) {
+    session_ = session;
+    time_ = session.time();
+    first_step_ = step + 1;
+    reached_ = step;
+    last_ = options.every.steps() ? step / *options.every.steps() : 0;
+    if (options.every.time()) {
+      timer_ = second_or_step_timer({.every_secs = options.every.time()->duration()}, session.time());
+      timer_.update_last_triggered_step(step);
+    }
+    if (options.summaries && !session.event_directory().empty()) {
+      if (!summaries_) { summaries_ = std::make_unique<summary_work>(summary_saver_options{.save_steps = 1}); }
+      summaries_->begin_session(session);
+    }
+    session.add_work(shared_from_this());
+    history_.start(session, board->values, board->step);
+  }
+
+  /// Makes the values of `step` the newest ones, for hooks and for readers on other threads.
   void publish(const std::vector<double>& values, std::int64_t step, bool is_of_snapshot) {
     board->values = values;
     board->step = step;
     board->is_of_snapshot = is_of_snapshot;
     ++board->count;
     history_.add(values, step);
-    publish_newest();
-  }
-  /// Publishes the values in effect for readers on other threads.
-  void publish_newest() {
-    std::vector<std::optional<double>> newest;
-    for (const double value : board->values) { newest.push_back(if_set(value)); }
-    publisher_.publish(newest, board->step);
   }
 
   /// Logs the values, displays them in the progress, and writes the summaries.
@@ -169,185 +133,31 @@ public:
       summaries_->writer()->add_scalar(options.name + "/" + board->names[i], evaluation.values[i], step);
     }
   }
-  [[nodiscard]] clock::time_point now() const { return time_->now(); }
-
-  // ---- beside the training
-
-  /// Puts the values of the previous evaluation into effect, and requests the next one.
-  void publish_and_request(const session_requests& session, std::int64_t step) {
-    collect();
-    keep_found();
-    if (pending_step_ >= 0 && is_pending_done_ != 0) { publish(pending_values_, pending_step_, true); }
-    pending_step_ = step;
-    is_pending_done_ = 0;
-    found_step_ = -1;
-    session.request_save(*this);
-  }
-
-  /// Copies the state, and starts its evaluation. If the process is about to end, leaves the evaluation to the run that continues.
-  bool try_save(const boundary_state& at) override {
-    if (pending_step_ != at.global_step || thread_.joinable() || session_->signals()->end_of_process()) { return true; }
-    if (!buffers_) { buffers_ = snapshot_pool::on_demand(1, time_); }
-    auto memory = buffers_->try_acquire();
-    if (!memory) { return true; }  // not reached: `collect` has freed the only one
-    taken_ = std::make_shared<const snapshot>(at.capture(std::move(*memory)));
-    cancel_ = std::stop_source();
-    {
-      const mutex_lock lock(mutex_);
-      has_ended_ = false;
-    }
-    auto started = start_thread("evaluation", [this, cancelled = cancel_.get_token(), name = session_->name()] {
-      const log_scope named(name);
-      set_thread_name(options.name);
-      const auto begin = now();
-      try {
-        found_ = evaluate_snapshot(*taken_, cancelled);
-      } catch (...) { failure_ = std::current_exception(); }
-      took_ = now() - begin;
-      {
-        const mutex_lock lock(mutex_);
-        has_ended_ = true;
-      }
-      ended_.notify_all();
-    });
-    thread_ = value_or_throw(std::move(started));
-    return true;
-  }
-
-  /// Waits for the evaluation, if there is one, and shows its values. If the wait must end earlier, `until` or because the session or the
-  /// process is about to end, drops the evaluation.
-  /// @errors The failure of the evaluation. It is thrown once.
-  void collect() {
-    if (thread_.joinable()) { collect(deadline::never(*time_)); }
-  }
-  void collect(const deadline& until) {
-    if (!thread_.joinable()) { return; }
-    const auto end = [&] { return session_->end_of_waits(until).on(*time_); };
-    const auto wait = [&](clock::time_point when, const std::stop_token& stop) {
-      return wait_or_stop(*time_, mutex_, ended_, when, stop, [this]() STEPWELL_HOLDS(mutex_) { return has_ended_; });
-    };
-    if (!session_->signals()->wait_with_stop(end, wait)) { return drop(); }
-    thread_.join();
-    const auto evaluated = std::exchange(taken_, nullptr);
-    if (cancel_.stop_requested()) { return static_cast<void>(failure_ = nullptr); }
-    if (auto failure = std::exchange(failure_, nullptr)) {
-      pending_step_ = -1;
-      std::rethrow_exception(failure);
-    }
-    found_step_ = pending_step_;
-    show(found_, pending_step_, took_);
-    for (const auto& [owner, react] : board->on_evaluated_snapshot) { react(found_.values, *evaluated); }
-  }
-  /// Makes the collected values part of the saved state, if the step after them has been done. A checkpoint of the evaluated step itself never
-  /// has them, whether the evaluation ended before it was written or later: a resumed session evaluates that state again.
-  void keep_found() {
-    if (is_pending_done_ != 0 || found_step_ < 0 || found_step_ != pending_step_ || reached_ <= found_step_) { return; }
-    pending_values_ = found_.values;
-    is_pending_done_ = 1;
-  }
-
-  /// Waits for the evaluation before the close. @errors `deadline_exceeded_error` if the evaluation takes too long, unless the process ends.
-  void finish() {
-    collect();
-    if (dropped_step_ < 0 || session_->signals()->end_of_process()) { return; }
-    throw deadline_exceeded_error(
-        fmt::format("{}: the evaluation of step {} has not ended in time, so its values are missing; give the session a longer "
-                    "stop_grace_period_secs",
-                    options.name, dropped_step_));
-  }
-  void drain(const deadline& until) override {
-    if (!cancel_.stop_requested()) { collect(until); }
-  }
-  /// Waits until the current batch is evaluated, because the model and the data need not outlive the session. The values are dropped.
-  void detach() override { join(); }
-  void write_ending(const run_ending& /*ending*/) override { log_.finish(session_->name()); }
-
-  void add_history(std::vector<history_value>& all) const override { history_.add_to(all, options.name + "/"); }
-
-  [[nodiscard]] variable_list variables() {
-    collect();
-    keep_found();
-    variable_list all{{"step", board->step}, {"count", board->count}};
-    for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("value/" + board->names[i], board->values[i]); }
-    history_.add_variables(all);
-    all.emplace_back("pending/step", pending_step_);
-    if (!evaluate_snapshot) { return all; }
-    all.emplace_back("pending/done", is_pending_done_);
-    for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("pending/value/" + board->names[i], pending_values_[i]); }
-    return all;
-  }
-
-private:
-  [[nodiscard]] bool has_ended() {
-    const mutex_lock lock(mutex_);
-    return has_ended_;
-  }
-  void join() {
-    cancel_.request_stop();
-    if (!thread_.joinable()) { return; }
-    if (!has_ended()) {
-      log_warning(
-          fmt::format("{}: the session waits until a batch of the evaluation of step {} ends, because the evaluated model and its "
-                      "data may not outlive the session; smaller batches end sooner",
-                      options.name, taken_->step()));
-    }
-    thread_.join();
-  }
-  /// Ends the evaluation after its current batch. The values are lost, unless a run continues from the evaluated state, and evaluates it.
-  void drop() {
-    if (!cancel_.request_stop()) { return; }
-    dropped_step_ = taken_->step();
-    warn_unfinished(dropped_step_);
-    if (reached_ != dropped_step_) { pending_step_ = -1; }
-  }
   void warn_unfinished(std::int64_t step) const {
     session_->log(log_level::warning,
                   fmt::format("{}: the evaluation of step {} takes too long, and the session must go on; {}", options.name, step,
                               reached_ == step ? "a run that continues from this step evaluates it again" : "its values are lost"));
   }
-  void reset() {
-    std::ranges::fill(board->values, unset_number);
-    std::ranges::fill(pending_values_, unset_number);
-  }
-  void open_summaries(const session_requests& session) {
-    if (!options.summaries || session.event_directory().empty()) { return; }
-    if (!summaries_) { summaries_ = std::make_unique<summary_work>(summary_saver_options{.save_steps = 1}); }
-    summaries_->begin_session(session);
-  }
 
+  [[nodiscard]] const session_requests& session() const noexcept { return *session_; }
+  [[nodiscard]] clock& time() const noexcept { return *time_; }
+  [[nodiscard]] clock::time_point now() const { return time_->now(); }
+  /// Returns the global step after the last run.
+  [[nodiscard]] std::int64_t reached() const noexcept { return reached_; }
+
+private:
   std::optional<session_requests> session_;
   std::shared_ptr<clock> time_;
   std::int64_t first_step_ = 0;  // the first step of the session since its last creation
-  std::int64_t last_ = 0;        // number of the last period of steps
+  std::int64_t reached_ = -1;
+  std::int64_t last_ = 0;  // number of the last period of steps
   second_or_step_timer timer_;
   std::unique_ptr<summary_work> summaries_;  // null: no summaries
   rare_log log_{options.log_every_secs};
-  value_publisher publisher_;
   value_history history_;
-
-  std::int64_t reached_ = -1;     // the global step after the last run
-  std::int64_t found_step_ = -1;  // the step of `found_` after the thread was joined; -1: there is none
-  // The evaluation whose values are not in effect yet. `pending_step_` is -1 if there is none. These members change only while no
-  // snapshot of the session is being taken.
-  std::int64_t pending_step_ = -1;
-  std::int64_t is_pending_done_ = 0;
-  std::vector<double> pending_values_;
-
-  std::optional<snapshot_pool> buffers_;
-  std::shared_ptr<const snapshot> taken_;
-  std::stop_source cancel_;         // a stop is requested if the values are dropped
-  std::int64_t dropped_step_ = -1;  // the step of an evaluation that was dropped since the creation of the session; -1: none
-  outcome found_;                   // written by the thread, like the two members below; read after it was joined
-  std::exception_ptr failure_;
-  clock::duration took_ = {};
-  checked_mutex mutex_;
-  std::condition_variable ended_;
-  bool has_ended_ STEPWELL_GUARDED_BY(mutex_) = false;
-  owned_thread thread_;
 };
 
-evaluations::evaluations(evaluate_every_options options, std::vector<std::string> names)
-    : state_(std::make_shared<state>(std::move(options), std::move(names))) {}
+evaluations::evaluations(std::shared_ptr<state> made) : state_(std::move(made)) {}
 
 evaluated_value evaluations::value(std::string_view name) const {
   const auto& names = state_->board->names;
@@ -367,25 +177,257 @@ std::vector<history_value> evaluations::history() const {
 
 variable_list evaluations::variables() { return state_->variables(); }
 const std::string& evaluations::state_name() const noexcept { return state_->options.name; }
-void evaluations::begin_session() noexcept { state_->board->has_session = true; }
-void evaluations::check_is_other(const void* other, const void* trained) {
+void evaluations::begin() noexcept { state_->board->has_session = true; }
+bool evaluations::take_due(const session_requests& session, std::int64_t step) { return state_->take_due(session, step); }
+void evaluations::finish() noexcept { state_->board->has_session = false; }
+
+// ---- in the loop
+
+loop_evaluations::loop_evaluations(evaluate_every_options options, std::vector<std::string> names)
+    : evaluations(std::make_shared<state>(std::move(options), std::move(names))) {}
+
+bool loop_evaluations::start(const session_requests& session, std::int64_t step) {
+  auto& all = of<state>();
+  // A chief may evaluate alone. Other processes of a group evaluate in the loop only if all processes do.
+  if (all.options.every.time() && session.group() && session.group()->rank() != 0) {
+    throw failed_precondition_error(
+        "evaluate_every: the processes of a group must evaluate after the same steps; give a period in steps or epochs, or give the hook to the "
+        "chief only, see chief_only");
+  }
+  all.begin(session, step);
+  all.board->is_repeated = all.pending_step == step;
+  if (!all.board->is_repeated) { all.pending_step = -1; }
+  return all.board->is_repeated;
+}
+
+void loop_evaluations::evaluate(const session_requests& session, std::int64_t step, evaluate_function evaluate) {
+  auto& all = of<state>();
+  bool is_stopped = false;
+  const auto begin = all.now();
+  const bool is_shared = session.group() && session.group()->size() > 1;  // the others could wait for sums of this evaluation
+  const auto evaluation = evaluate([&] {
+    is_stopped = !is_shared && session.signals()->end_of_process() && session.end_of_waits().remaining() == clock::duration::zero();
+    return is_stopped;
+  });
+  all.pending_step = is_stopped ? step : -1;
+  if (is_stopped) { return all.warn_unfinished(step); }
+  all.show(evaluation, step, all.now() - begin);
+  all.publish(evaluation.values, step, false);
+}
+
+// ---- beside the training
+
+namespace {
+
+/// The evaluation of a snapshot on a thread of its own.
+class evaluation_thread {
+public:
+  /// Calls `evaluate` on the thread. `name` is that of the hook.
+  /// @errors `resource_exhausted_error` if there is no thread.
+  evaluation_thread(snapshot taken, const beside_evaluations::evaluate_function& evaluate, const std::string& name,
+                    const std::string& session, std::shared_ptr<clock> time)
+      : taken_(std::move(taken)), time_(std::move(time)) {
+    thread_ = value_or_throw(start_thread("evaluation", [this, &evaluate, &name, session] {
+      const log_scope named(session);
+      set_thread_name(name);
+      const auto begin = time_->now();
+      try {
+        found_ = evaluate(taken_, cancel_.get_token());
+      } catch (...) { failure_ = std::current_exception(); }
+      took_ = time_->now() - begin;
+      {
+        const mutex_lock lock(mutex_);
+        has_ended_ = true;
+      }
+      ended_.notify_all();
+    }));
+  }
+  evaluation_thread(const evaluation_thread&) = delete;
+  evaluation_thread& operator=(const evaluation_thread&) = delete;
+  /// Waits until the current batch is evaluated.
+  ~evaluation_thread() {
+    cancel();
+    thread_.join();
+  }
+
+  [[nodiscard]] const snapshot& taken() const noexcept { return taken_; }
+  /// Makes the evaluation end after its current batch. Returns false if this was done before.
+  bool cancel() noexcept { return cancel_.request_stop(); }
+  [[nodiscard]] bool is_cancelled() const noexcept { return cancel_.stop_requested(); }
+  [[nodiscard]] bool has_ended() {
+    const mutex_lock lock(mutex_);
+    return has_ended_;
+  }
+  /// Waits until the evaluation has ended. Returns false if it has not ended at `until`, or when a stop is requested.
+  [[nodiscard]] bool wait(clock::time_point until, const std::stop_token& stop) {
+    return wait_or_stop(*time_, mutex_, ended_, until, stop, [this]() STEPWELL_HOLDS(mutex_) { return has_ended_; });
+  }
+
+  // The results. @pre `has_ended()`.
+  [[nodiscard]] const evaluations::outcome& found() const noexcept { return found_; }
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+  [[nodiscard]] clock::duration took() const noexcept { return took_; }
+
+private:
+  const snapshot taken_;
+  std::shared_ptr<clock> time_;
+  std::stop_source cancel_;
+  evaluations::outcome found_;
+  std::exception_ptr failure_;
+  clock::duration took_ = {};
+  checked_mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ STEPWELL_GUARDED_BY(mutex_) = false;
+  owned_thread thread_;  // last member: it uses the others
+};
+
+}  // namespace
+
+class beside_evaluations::work final : public evaluations::state {
+public:
+  work(evaluate_every_options given, std::vector<std::string> names, evaluate_function evaluate)
+      : state(std::move(given), std::move(names)), evaluate_(std::move(evaluate)), pending_values_(board->names.size(), unset_number) {}
+  work(const work&) = delete;
+  work& operator=(const work&) = delete;
+  ~work() override { join(); }
+
+  void start(const session_requests& session, std::int64_t step) {
+    begin(session, step);
+    collect();  // an evaluation that a recovery did not wait for
+    dropped_step_.reset();
+    keep_found();
+    if (pending_step < 0 || is_pending_done_ != 0) { return; }
+    if (pending_step != step) {
+      pending_step = -1;
+    } else {  // the checkpoint was saved when the evaluation of this state was due
+      found_.reset();
+      session.request_save(*this);
+    }
+  }
+
+  /// Puts the values of the previous evaluation into effect, and requests the next one.
+  void publish_and_request(const session_requests& session, std::int64_t step) {
+    collect();
+    keep_found();
+    if (pending_step >= 0 && is_pending_done_ != 0) { publish(pending_values_, pending_step, true); }
+    pending_step = step;
+    is_pending_done_ = 0;
+    found_.reset();
+    session.request_save(*this);
+  }
+
+  /// Copies the state, and starts its evaluation. If the process is about to end, leaves the evaluation to the run that continues.
+  bool try_save(const boundary_state& at) override {
+    if (pending_step != at.global_step || running_ || session().signals()->end_of_process()) { return true; }
+    if (!buffers_) { buffers_ = snapshot_pool::on_demand(1, session().time()); }
+    auto memory = buffers_->try_acquire();
+    if (!memory) { return true; }  // not reached: `collect` has freed the only one
+    running_ =
+        std::make_unique<evaluation_thread>(at.capture(std::move(*memory)), evaluate_, options.name, session().name(), session().time());
+    return true;
+  }
+
+  /// Waits for the evaluation before the close. @errors `deadline_exceeded_error` if the evaluation takes too long, unless the process ends.
+  void finish() {
+    collect();
+    if (!dropped_step_ || session().signals()->end_of_process()) { return; }
+    throw deadline_exceeded_error(
+        fmt::format("{}: the evaluation of step {} has not ended in time, so its values are missing; give the session a longer "
+                    "stop_grace_period_secs",
+                    options.name, *dropped_step_));
+  }
+  void drain(const deadline& until) override {
+    if (running_ && !running_->is_cancelled()) { collect(until); }
+  }
+  /// Waits until the current batch is evaluated, because the model and the data need not outlive the session. The values are dropped.
+  void detach() override { join(); }
+
+  [[nodiscard]] variable_list variables() override {
+    collect();
+    keep_found();
+    auto all = state::variables();
+    all.emplace_back("pending/done", is_pending_done_);
+    for (std::size_t i = 0; i < board->names.size(); ++i) { all.emplace_back("pending/value/" + board->names[i], pending_values_[i]); }
+    return all;
+  }
+
+private:
+  struct found_values {
+    std::vector<double> values;
+    std::int64_t step;
+  };
+
+  /// Waits for the evaluation, if there is one, and shows its values. If the wait must end earlier, `until` or because the session or the
+  /// process is about to end, drops the evaluation.
+  /// @errors The failure of the evaluation. It is thrown once.
+  void collect() {
+    if (running_) { collect(deadline::never(time())); }
+  }
+  void collect(const deadline& until) {
+    const auto end = [&] { return session().end_of_waits(until).on(time()); };
+    const auto wait = [&](clock::time_point when, const std::stop_token& stop) { return running_->wait(when, stop); };
+    if (!session().signals()->wait_with_stop(end, wait)) { return drop(); }
+    const auto ended = std::exchange(running_, nullptr);
+    if (ended->is_cancelled()) { return; }
+    if (ended->failure()) {
+      pending_step = -1;
+      std::rethrow_exception(ended->failure());
+    }
+    found_ = found_values{ended->found().values, pending_step};
+    show(ended->found(), pending_step, ended->took());
+    for (const auto& [owner, react] : board->on_evaluated_snapshot) { react(found_->values, ended->taken()); }
+  }
+  /// Makes the collected values part of the saved state, if the step after them has been done. A checkpoint of the evaluated step itself never
+  /// has them, whether the evaluation ended before it was written or later: a resumed session evaluates that state again.
+  void keep_found() {
+    if (is_pending_done_ != 0 || !found_ || found_->step != pending_step || reached() <= found_->step) { return; }
+    pending_values_ = found_->values;
+    is_pending_done_ = 1;
+  }
+  /// Ends the evaluation after its current batch. The values are lost, unless a run continues from the evaluated state, and evaluates it.
+  void drop() {
+    if (!running_->cancel()) { return; }
+    dropped_step_ = running_->taken().step();
+    warn_unfinished(*dropped_step_);
+    if (reached() != *dropped_step_) { pending_step = -1; }
+  }
+  void join() {
+    if (!running_) { return; }
+    running_->cancel();
+    if (!running_->has_ended()) {
+      log_warning(
+          fmt::format("{}: the session waits until a batch of the evaluation of step {} ends, because the evaluated model and its "
+                      "data may not outlive the session; smaller batches end sooner",
+                      options.name, running_->taken().step()));
+    }
+    running_.reset();
+  }
+
+  const evaluate_function evaluate_;
+  // The saved state: whether the values of `pending_step` are known, and these values. These members and `pending_step` change only while
+  // no snapshot of the session is being taken.
+  std::int64_t is_pending_done_ = 0;
+  std::vector<double> pending_values_;
+
+  std::optional<found_values> found_;         // of the last evaluation that has ended
+  std::optional<std::int64_t> dropped_step_;  // of an evaluation that was dropped since the creation of the session
+  std::optional<snapshot_pool> buffers_;
+  std::unique_ptr<evaluation_thread> running_;  // null: no evaluation runs
+};
+
+beside_evaluations::beside_evaluations(evaluate_every_options options, std::vector<std::string> names, evaluate_function evaluate)
+    : evaluations(std::make_shared<work>(std::move(options), std::move(names), std::move(evaluate))) {}
+void beside_evaluations::check_is_other(const void* other, const void* trained) {
   if (other != trained) { return; }
   throw invalid_argument_error(
       "evaluate_every: beside(...) was given the model that the session trains; the evaluation would overwrite its variables; give it a "
       "second object of the same type");
 }
-bool evaluations::start(const session_requests& session, std::int64_t step) { return state_->start(session, step); }
-bool evaluations::take_due(const session_requests& session, std::int64_t step) { return state_->take_due(session, step); }
-
-void evaluations::evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate) {
-  state_->evaluate_here(session, step, evaluate);
-}
-
-void evaluations::evaluate_beside(const session_requests& session, std::int64_t step) { state_->publish_and_request(session, step); }
-void evaluations::set_evaluation_of_snapshots(evaluate_snapshot_function evaluate) { state_->evaluate_snapshot = std::move(evaluate); }
-void evaluations::finish() {
-  state_->board->has_session = false;
-  state_->finish();
+void beside_evaluations::start(const session_requests& session, std::int64_t step) { of<work>().start(session, step); }
+void beside_evaluations::evaluate(const session_requests& session, std::int64_t step) { of<work>().publish_and_request(session, step); }
+void beside_evaluations::finish() {
+  evaluations::finish();
+  of<work>().finish();
 }
 
 }  // namespace stepwell::detail

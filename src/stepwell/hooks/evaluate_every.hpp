@@ -34,7 +34,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace stepwell {
@@ -215,12 +214,18 @@ private:
 /// values into effect: from then on, hooks that watch the values can read them.
 class evaluations {
 public:
+  /// A move is a copy, so that `value` can be called after `std::move`.
+  evaluations(const evaluations&) = default;
+  evaluations& operator=(const evaluations&) = default;
+  ~evaluations() = default;
+
   /// Returns the metric `name`, for hooks that watch this metric.
   /// @errors `invalid_argument_error` if there is no such metric; the message lists the metrics.
   [[nodiscard]] evaluated_value value(std::string_view name) const;
   /// Returns the metrics of all evaluations that have taken effect, as the result of `run_all` has them. Call this function between steps.
   [[nodiscard]] std::vector<history_value> history() const;
 
+  void begin() noexcept;
   /// Returns the state of the hook. If an evaluation beside the training is running, blocks until this evaluation has ended.
   /// @errors The failure of that evaluation, unless it was thrown before.
   [[nodiscard]] variable_list variables();
@@ -234,41 +239,91 @@ public:
   class state;
 
 protected:
-  using evaluate_function = function_ref<outcome(function_ref<bool()> stops)>;
-  using evaluate_snapshot_function = std::function<outcome(const snapshot&, const std::stop_token&)>;
+  explicit evaluations(std::shared_ptr<state> made);
 
-  evaluations(evaluate_every_options options, std::vector<std::string> names);
-
-  void begin_session() noexcept;
-  /// Begins a session at `step`. Returns true if the state must be evaluated in the loop at once, because the process that saved this state
-  /// ended before the evaluation was complete.
-  [[nodiscard]] bool start(const session_requests& session, std::int64_t step);
-  /// Checks that `other`, the argument of `beside`, is not the model that the session trains.
-  /// @errors `invalid_argument_error` if it is.
-  static void check_is_other(const void* other, const void* trained);
   /// Returns true if an evaluation is due after the run that reached `step`. Begins the next period in this case.
   [[nodiscard]] bool take_due(const session_requests& session, std::int64_t step);
-  /// Calls `evaluate(stops)` to evaluate the current state in the training loop. The values take effect when `evaluate` has returned. If
-  /// the process is about to end and no time is left, `stops()` returns true, and the evaluation has no values. A session that resumes from
-  /// the current state then evaluates this state again.
-  void evaluate_here(const session_requests& session, std::int64_t step, evaluate_function evaluate);
-  /// Waits for the previous evaluation beside the training, and puts its values into effect. Then requests an evaluation of the current
-  /// state beside the training.
-  void evaluate_beside(const session_requests& session, std::int64_t step);
-  void set_evaluation_of_snapshots(evaluate_snapshot_function evaluate);
-  /// Waits for the evaluation beside the training, and logs and writes its values.
-  void finish();
+  void finish() noexcept;
+  /// Returns the state as `Work`, the type that the derived class has created.
+  template<class Work>
+  [[nodiscard]] Work& of() const noexcept {
+    return static_cast<Work&>(*state_);
+  }
 
 private:
   std::shared_ptr<state> state_;  // shared by copies of the hook, and with `evaluated_value`
 };
 
+/// Evaluations in the training loop.
+class loop_evaluations : public evaluations {
+protected:
+  using evaluate_function = function_ref<outcome(function_ref<bool()> stops)>;
+
+  loop_evaluations(evaluate_every_options options, std::vector<std::string> names);
+
+  /// Begins or continues with a session at `step`. Returns true if the state must be evaluated at once, because the process that saved this
+  /// state ended before the evaluation was complete.
+  [[nodiscard]] bool start(const session_requests& session, std::int64_t step);
+  /// Calls `evaluate(stops)` to evaluate the current state. The values take effect when `evaluate` has returned. If the process is about to
+  /// end and no time is left, `stops()` returns true, and the evaluation has no values. A session that resumes from the current state then
+  /// evaluates this state again.
+  void evaluate(const session_requests& session, std::int64_t step, evaluate_function evaluate);
+};
+
+/// Evaluations of snapshots on another thread.
+class beside_evaluations : public evaluations {
+public:
+  using evaluate_function = std::function<outcome(const snapshot&, const std::stop_token&)>;
+
+protected:
+  beside_evaluations(evaluate_every_options options, std::vector<std::string> names, evaluate_function evaluate);
+
+  /// Checks that `other`, the argument of `beside`, is not the model that the session trains.
+  /// @errors `invalid_argument_error` if it is.
+  static void check_is_other(const void* other, const void* trained);
+  /// Begins or continues with a session at `step`.
+  void start(const session_requests& session, std::int64_t step);
+  /// Waits for the previous evaluation, and puts its values into effect. Then requests an evaluation of the current state.
+  void evaluate(const session_requests& session, std::int64_t step);
+  /// Waits for the evaluation, and logs and writes its values.
+  void finish();
+
+private:
+  class work;
+};
+
+/// The data of an evaluation, the function that evaluates, and the metrics.
+template<class Batches, class Evaluate, class... Measures>
+class evaluation_parts {
+public:
+  evaluation_parts(Batches data, Evaluate function, Measures... given)
+      : batches_(std::move(data)), evaluate_(std::move(function)), measures_(std::move(given)...) {}
+
+  /// Evaluates `model`, until `stops()` returns true between two batches.
+  evaluations::outcome run(auto& model, const auto& stops) {
+    std::apply([](auto&... measure) { (measure.metric.reset(), ...); }, measures_);
+    const auto add = [&](const auto&... batch) {
+      static_assert(std::invocable<Evaluate&, decltype(model), decltype(batch)...>,
+                    "stepwell: the function of evaluate_every takes the model and a batch; without data, only the model");
+      const auto& result = std::invoke(evaluate_, model, batch...);
+      std::apply([&](auto&... measure) { (detail::update_metric(measure, result), ...); }, measures_);
+    };
+    const auto count = batches_.for_each(add, stops);
+    return {std::apply([](const auto&... measure) { return std::vector<double>{measure.metric.value()...}; }, measures_), count};
+  }
+
+private:
+  Batches batches_;
+  Evaluate evaluate_;
+  std::tuple<Measures...> measures_;
+};
+
 }  // namespace detail
 
-/// The model into which an evaluation beside the training restores the state. See `beside`.
+/// The model into which an evaluation beside the training restores the state. See `beside`. Null: the evaluation is made in the loop.
 template<class Model>
 struct beside_model {
-  Model* model;
+  Model* model = nullptr;
 };
 
 /// Makes `evaluate_every` evaluate beside the training: `evaluate_every(500, beside(copy), test_batches, &network::score, ...)`. `other` is
@@ -291,36 +346,28 @@ template<class Model>
 }
 
 /// The hook that `evaluate_every` returns. A session gets a copy of the hook. All copies share the state, so you can still call `value` of
-/// your own copy. Give copies of one hook to one session only.
-template<class Place, class Batches, class Evaluate, class... Measures>
-class evaluation_hook : public detail::evaluations {
-public:
-  evaluation_hook(evaluate_every_options options, Place place, Batches batches, Evaluate evaluate, Measures... measures)
-      : evaluations(std::move(options), {measures.name...}),
-        parts_(std::make_shared<parts>(std::move(place), std::move(batches), std::move(evaluate), std::move(measures)...)) {
-    if constexpr (is_beside) {
-      set_evaluation_of_snapshots([parts = parts_](const snapshot& taken, const std::stop_token& cancelled) {
-        stepwell::restore(parts->place.model->variables(), taken);
-        return parts->run(*parts->place.model, [&] { return cancelled.stop_requested(); });
-      });
-    }
-  }
-  /// A move is a copy, so that `value` can be called after `std::move`.
-  evaluation_hook(const evaluation_hook&) = default;
-  evaluation_hook& operator=(const evaluation_hook&) = default;
-  ~evaluation_hook() = default;
+/// your own copy. Give copies of one hook to one session only. `Other` is the type of the model of `beside`, or void.
+template<class Other, class Batches, class Evaluate, class... Measures>
+class evaluation_hook : public detail::beside_evaluations {
+  using parts = detail::evaluation_parts<Batches, Evaluate, Measures...>;
 
-  void begin() { begin_session(); }
+public:
+  evaluation_hook(evaluate_every_options options, beside_model<Other> place, Batches batches, Evaluate evaluate, Measures... measures)
+      : beside_evaluations(std::move(options), {measures.name...},
+                           [other = place.model, all = std::make_shared<parts>(std::move(batches), std::move(evaluate), measures...)](
+                               const snapshot& taken, const std::stop_token& cancelled) {
+                             stepwell::restore(other->variables(), taken);
+                             return all->run(*other, [&] { return cancelled.stop_requested(); });
+                           }),
+        other_(place.model) {}
+
   void after_create_session(auto& session, auto& /*threads*/) {
-    if constexpr (is_beside) {
-      using raw = std::remove_cvref_t<decltype(session.raw_session())>;
-      static_assert(
-          !detail::has_pull<raw>,
-          "stepwell: `beside` evaluates a second model object, but the state of this session is not in a model object (it is in a "
-          "graph, for example); evaluate in the loop, or evaluate checkpoints in another session");
-      check_is_other(parts_->place.model, std::addressof(detail::subject_in_raw(session.raw_session())));
-    }
-    if (start(session, session.global_step())) { evaluate(session, session.global_step()); }
+    using raw = std::remove_cvref_t<decltype(session.raw_session())>;
+    static_assert(!detail::has_pull<raw>,
+                  "stepwell: `beside` evaluates a second model object, but the state of this session is not in a model object (it is in a "
+                  "graph, for example); evaluate in the loop, or evaluate checkpoints in another session");
+    check_is_other(other_, std::addressof(detail::subject_in_raw(session.raw_session())));
+    start(session, session.global_step());
   }
   void after_run(auto& context, const auto&) {
     const std::int64_t step = context.global_step();
@@ -329,47 +376,71 @@ public:
   void end(auto& /*session*/) { finish(); }
 
 private:
-  static constexpr bool is_beside = !std::same_as<Place, std::monostate>;
+  const void* other_;
+};
 
-  void evaluate(auto& session, std::int64_t step) {
-    if constexpr (is_beside) {
-      evaluate_beside(session, step);
-    } else {
-      auto& raw = session.raw_session();
-      [[maybe_unused]] const auto alone = detail::alone_with(raw);
-      evaluate_here(session, step, [&](function_ref<bool()> stops) { return parts_->run(detail::subject_in_raw(raw), stops); });
-    }
+template<class Batches, class Evaluate, class... Measures>
+class evaluation_hook<void, Batches, Evaluate, Measures...> : public detail::loop_evaluations {
+  using parts = detail::evaluation_parts<Batches, Evaluate, Measures...>;
+
+public:
+  evaluation_hook(evaluate_every_options options, beside_model<void> /*place*/, Batches batches, Evaluate evaluate, Measures... measures)
+      : loop_evaluations(std::move(options), {measures.name...}),
+        parts_(std::make_shared<parts>(std::move(batches), std::move(evaluate), std::move(measures)...)) {}
+
+  void after_create_session(auto& session, auto& /*threads*/) {
+    if (start(session, session.global_step())) { evaluate_now(session, session.global_step()); }
+  }
+  void after_run(auto& context, const auto&) {
+    const std::int64_t step = context.global_step();
+    if (take_due(context, step)) [[unlikely]] { evaluate_now(context, step); }
+  }
+  void end(auto& /*session*/) { finish(); }
+
+private:
+  void evaluate_now(auto& session, std::int64_t step) {
+    auto& raw = session.raw_session();
+    [[maybe_unused]] const auto alone = detail::alone_with(raw);
+    evaluate(session, step, [&](function_ref<bool()> stops) { return parts_->run(detail::subject_in_raw(raw), stops); });
   }
 
-  struct parts {
-    parts(Place where, Batches data, Evaluate function, Measures... given)
-        : place(std::move(where)), batches(std::move(data)), evaluate(std::move(function)), measures(std::move(given)...) {}
-
-    /// Evaluates `model`, until `stops()` returns true between two batches.
-    outcome run(auto& model, const auto& stops) {
-      std::apply([](auto&... measure) { (measure.metric.reset(), ...); }, measures);
-      const auto add = [&](const auto&... batch) {
-        static_assert(std::invocable<Evaluate&, decltype(model), decltype(batch)...>,
-                      "stepwell: the function of evaluate_every takes the model and a batch; without data, only the model");
-        const auto& result = std::invoke(evaluate, model, batch...);
-        std::apply([&](auto&... measure) { (detail::update_metric(measure, result), ...); }, measures);
-      };
-      const auto count = batches.for_each(add, stops);
-      return {std::apply([](const auto&... measure) { return std::vector<double>{measure.metric.value()...}; }, measures), count};
-    }
-
-    Place place;
-    Batches batches;
-    Evaluate evaluate;
-    std::tuple<Measures...> measures;
-  };
   std::shared_ptr<parts> parts_;
 };
 
-/// Returns a hook that evaluates the model in the training loop: for each batch of `source`, the hook calls `evaluate(model, batch)` and
-/// adds the result to the metrics. `evaluate` is a const member function of the model or any callable, and should not change the model.
-/// `source` is of one of three kinds: a range of batches; a seekable source, which is rewound for each evaluation; or a function that
-/// returns a source. If `evaluate` needs no data, omit `source`: each evaluation then calls `evaluate(model)` once.
+namespace detail {
+
+template<class Other, class Source, class Evaluate, class... Measures>
+  requires(!is_measured<Evaluate>)
+auto evaluation_of(evaluate_every_options options, beside_model<Other> place, Source&& source, Evaluate evaluate, Measures... measures) {
+  using batches = evaluation_batches<Source>;
+  return evaluation_hook<Other, batches, Evaluate, Measures...>(std::move(options), place, batches(std::forward<Source>(source)),
+                                                                std::move(evaluate), std::move(measures)...);
+}
+template<class Other, class Evaluate, class... Measures>
+  requires(is_measured<Measures> && ...)
+auto evaluation_of(evaluate_every_options options, beside_model<Other> place, Evaluate evaluate, Measures... measures) {
+  return evaluation_hook<Other, no_batches, Evaluate, Measures...>(std::move(options), place, {}, std::move(evaluate),
+                                                                   std::move(measures)...);
+}
+
+template<class Other, class... Given>
+auto checked_evaluation(evaluate_every_options options, beside_model<Other> place, Given&&... given) {
+  if constexpr (ends_with_measure<Given...>) {
+    return detail::evaluation_of(std::move(options), place, std::forward<Given>(given)...);
+  } else {
+    static_assert(sizeof...(Given) > 1000,
+                  "stepwell: the last arguments of evaluate_every are the metrics: evaluate_every(500, test_batches, &network::score, "
+                  "measure(\"loss\", &score::loss))");
+  }
+}
+
+}  // namespace detail
+
+/// Returns a hook that evaluates the model in the training loop: `evaluate_every(options, source, evaluate, measures...)`. For each batch of
+/// `source`, the hook calls `evaluate(model, batch)` and adds the result to the metrics. `evaluate` is a const member function of the model
+/// or any callable, and should not change the model. `source` is of one of three kinds: a range of batches; a seekable source, which is
+/// rewound for each evaluation; or a function that returns a source. If `evaluate` needs no data, omit `source`: each evaluation then calls
+/// `evaluate(model)` once.
 ///
 /// The values are logged, written as summaries, and passed to hooks that watch `value(name)`. If a hook of the same phase changes the
 /// model, pass that hook to the session before this one. The newest values and their history are the state of this hook, and are part of the
@@ -381,40 +452,14 @@ private:
 /// @lifetime An lvalue source must outlive the session.
 /// @cost     At most one division for each run. A period in epochs also calls `is_last_of_epoch` of the source. During an evaluation the
 ///           session does no step, unless the evaluation runs `beside` the training.
-template<class Source, class Evaluate, class... Measures>
-  requires(sizeof...(Measures) > 0 && (detail::is_measured<Measures> && ...) && !detail::is_measured<Evaluate>)
-[[nodiscard]] auto evaluate_every(evaluate_every_options options, Source&& source, Evaluate evaluate, Measures... measures) {
-  using batches = detail::evaluation_batches<Source>;
-  return evaluation_hook<std::monostate, batches, Evaluate, Measures...>(std::move(options), {}, batches(std::forward<Source>(source)),
-                                                                         std::move(evaluate), std::move(measures)...);
-}
-template<class Evaluate, class... Measures>
-  requires(sizeof...(Measures) > 0 && (detail::is_measured<Measures> && ...))
-[[nodiscard]] auto evaluate_every(evaluate_every_options options, Evaluate evaluate, Measures... measures) {
-  return evaluation_hook<std::monostate, detail::no_batches, Evaluate, Measures...>(std::move(options), {}, {}, std::move(evaluate),
-                                                                                    std::move(measures)...);
-}
-template<class Model, class Source, class Evaluate, class... Measures>
-  requires(sizeof...(Measures) > 0 && (detail::is_measured<Measures> && ...) && !detail::is_measured<Evaluate>)
-[[nodiscard]] auto evaluate_every(evaluate_every_options options, beside_model<Model> place, Source&& source, Evaluate evaluate,
-                                  Measures... measures) {
-  using batches = detail::evaluation_batches<Source>;
-  return evaluation_hook<beside_model<Model>, batches, Evaluate, Measures...>(
-      std::move(options), place, batches(std::forward<Source>(source)), std::move(evaluate), std::move(measures)...);
-}
-template<class Model, class Evaluate, class... Measures>
-  requires(sizeof...(Measures) > 0 && (detail::is_measured<Measures> && ...))
-[[nodiscard]] auto evaluate_every(evaluate_every_options options, beside_model<Model> place, Evaluate evaluate, Measures... measures) {
-  return evaluation_hook<beside_model<Model>, detail::no_batches, Evaluate, Measures...>(std::move(options), place, {}, std::move(evaluate),
-                                                                                         std::move(measures)...);
-}
-/// Reports at compile time that there are no metrics.
 template<class... Given>
-  requires(!detail::ends_with_measure<Given...>)
-void evaluate_every(const evaluate_every_options&, Given&&...) {
-  static_assert(sizeof...(Given) > 1000,
-                "stepwell: the last arguments of evaluate_every are the metrics: evaluate_every(500, test_batches, &network::score, "
-                "measure(\"loss\", &score::loss))");
+[[nodiscard]] auto evaluate_every(evaluate_every_options options, Given&&... given) {
+  return detail::checked_evaluation(std::move(options), beside_model<void>{}, std::forward<Given>(given)...);
+}
+/// Like the overload above, but evaluates beside the training, see `beside`.
+template<class Model, class... Given>
+[[nodiscard]] auto evaluate_every(evaluate_every_options options, beside_model<Model> place, Given&&... given) {
+  return detail::checked_evaluation(std::move(options), place, std::forward<Given>(given)...);
 }
 /// Like the overloads above, with a period instead of `evaluate_every_options`: `evaluate_every(500, ...)`. All options except the period
 /// have their defaults.

@@ -149,10 +149,10 @@ TEST_CASE("a recovery drops the values of lost steps from the history", "[hooks]
 
 TEST_CASE("the history keeps the bits of its values, omits what is not a value, and has a maximum size", "[hooks][epoch_mean]") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  sw::detail::value_history history({"a", "b"});
+  sw::detail::value_history history({"a", "b"}, "x/");
   const auto read = [&] {
     std::vector<sw::history_value> all;
-    history.add_to(all, "x/");
+    history.add_to(all);
     return all;
   };
   const auto text_of = [&](std::size_t i) -> std::string& {

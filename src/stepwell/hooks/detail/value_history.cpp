@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -25,9 +26,24 @@ std::optional<std::pair<std::int64_t, double>> read_line(std::string_view line) 
 
 }  // namespace
 
-value_history::value_history(std::vector<std::string> names) : names_(std::move(names)), lines_(names_.size()) {}
+value_history::value_history(std::vector<std::string> names, std::string prefix)
+    : names_(std::move(names)), prefix_(std::move(prefix)), lines_(names_.size()) {}
+
+void value_history::start(const session_requests& session, std::span<const double> newest, std::int64_t step) {
+  std::vector<std::string> published;
+  for (const auto& name : names_) { published.push_back(prefix_ + name); }
+  publisher_.start(session.watched(), published);
+  publish(newest, step);
+}
+
+void value_history::publish(std::span<const double> values, std::int64_t step) {
+  std::vector<std::optional<double>> published;
+  for (const double value : values) { published.push_back(if_set(value)); }
+  publisher_.publish(published, step);
+}
 
 void value_history::add(std::span<const double> values, std::int64_t step) {
+  publish(values, step);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (is_unset(values[i])) { continue; }
     auto& lines = lines_[i];
@@ -39,13 +55,11 @@ void value_history::add(std::span<const double> values, std::int64_t step) {
   }
 }
 
-void value_history::add_to(std::vector<history_value>& all, std::string_view prefix) const {
+void value_history::add_to(std::vector<history_value>& all) const {
   for (std::size_t i = 0; i < names_.size(); ++i) {
     for (std::string_view rest = lines_[i]; !rest.empty();) {
       const auto size = rest.find('\n');
-      if (const auto value = read_line(rest.substr(0, size))) {
-        all.push_back({std::string(prefix) + names_[i], value->second, value->first});
-      }
+      if (const auto value = read_line(rest.substr(0, size))) { all.push_back({prefix_ + names_[i], value->second, value->first}); }
       rest.remove_prefix(size == std::string_view::npos ? rest.size() : size + 1);
     }
   }
