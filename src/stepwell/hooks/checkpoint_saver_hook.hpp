@@ -13,17 +13,20 @@
 #include "stepwell/summary/writer.hpp"
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stepwell {
 
 namespace detail {
 class checkpoint_work;
+struct default_hooks;
 class save_budget;
 struct save_schedule;
 }  // namespace detail
@@ -98,9 +101,6 @@ public:
   /// @errors `invalid_argument_error`, as for the constructor.
   [[nodiscard]] static checkpoint_saver_hook deferred(const checkpoint_saver_options& options);
 
-  /// Like `deferred`, but saves at the times of `when` instead of those of `options`.
-  checkpoint_saver_hook(const checkpoint_saver_options& options, const detail::save_schedule& when);
-
   /// Returns a hook that saves nothing, for sessions in which saving is optional.
   [[nodiscard]] static checkpoint_saver_hook off() { return checkpoint_saver_hook(); }
   [[nodiscard]] bool is_on() const noexcept { return work_ != nullptr; }
@@ -138,7 +138,11 @@ public:
   [[nodiscard]] std::function<std::optional<checkpoint_reader>()> checkpoint_finder() const;
 
 private:
+  friend struct detail::default_hooks;
+
   checkpoint_saver_hook() = default;
+  /// Like `deferred`, but saves at the times of `when` instead of those of `options`.
+  checkpoint_saver_hook(const checkpoint_saver_options& options, const detail::save_schedule& when);
   void start(const session_requests& session, std::int64_t step);
   [[nodiscard]] bool is_saved(std::int64_t step) const noexcept;
   void act(const session_requests& session, std::int64_t step);
@@ -151,5 +155,17 @@ private:
   std::shared_ptr<detail::checkpoint_work> work_;  // null if the hook is off
   std::shared_ptr<detail::save_budget> budget_;    // null if the period is fixed; shared with the work
 };
+
+/// Returns a hook that saves a checkpoint in `directory` every `n` steps, or once in each `period`: `save_every(500, "run")`. The
+/// session of a chief that `monitored_training_session` makes with a `checkpoint_dir` has such a hook already.
+/// @errors The errors of `checkpoint_saver_hook`.
+template<std::integral Steps>
+[[nodiscard]] checkpoint_saver_hook save_every(Steps n, std::string directory) {
+  return checkpoint_saver_hook({.checkpoint_dir = std::move(directory), .save_steps = static_cast<std::int64_t>(n)});
+}
+template<class Rep, class Period>
+[[nodiscard]] checkpoint_saver_hook save_every(std::chrono::duration<Rep, Period> period, std::string directory) {
+  return checkpoint_saver_hook({.checkpoint_dir = std::move(directory), .save_secs = seconds_value(period)});
+}
 
 }  // namespace stepwell

@@ -41,6 +41,13 @@ struct ema_options {
   std::string name = "ema";
 };
 
+namespace detail {
+template<class Model>
+concept lists_variables = requires(Model& model) {
+  { model.variables() } -> std::same_as<variable_list>;
+};
+}  // namespace detail
+
 /// Keeps one average for each selected variable of the model, and moves the averages towards the variables after each run. The averages are
 /// part of the checkpoint, as `stepwell/hook/NAME/average/VARIABLE`. Example: `ema_hook{{.decay = 0.9999}, model}`.
 ///
@@ -58,16 +65,12 @@ public:
 
   /// @errors `invalid_argument_error` if the decay is out of range, the name is empty, or there is no variable to average.
   template<class Model>
-    requires requires(Model& model) {
-      { model.variables() } -> std::same_as<variable_list>;
-    }
+    requires detail::lists_variables<Model>
   ema_hook(ema_options options, Model& model)
       : ema_hook(std::move(options), std::function<variable_list()>([&model] { return model.variables(); })) {}
   /// Uses the default options.
   template<class Model>
-    requires requires(Model& model) {
-      { model.variables() } -> std::same_as<variable_list>;
-    }
+    requires(detail::lists_variables<Model> && !std::same_as<Model, ema_hook>)
   explicit ema_hook(Model& model) : ema_hook(ema_options{}, model) {}
 
   void begin();

@@ -17,6 +17,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -232,5 +234,19 @@ private:
 
 template<class... Projections>
 logging_tensor_hook(logging_tensor_options, tag_map<Projections...>) -> logging_tensor_hook<tagged<Projections>...>;
+
+/// Returns a hook that logs values after the first run of this session and then in every `n`-th run, or once in each `period`:
+/// `log_every(100, &result::loss, tag("rate", &model::rate))`.
+/// @errors The errors of `logging_tensor_hook`.
+template<std::integral Steps, class... Given>
+  requires(sizeof...(Given) > 0)
+[[nodiscard]] auto log_every(Steps n, Given... given) {
+  return logging_tensor_hook(logging_tensor_options{.every_n_iter = static_cast<std::int64_t>(n)}, std::move(given)...);
+}
+template<class Rep, class Period, class... Given>
+  requires(sizeof...(Given) > 0)
+[[nodiscard]] auto log_every(std::chrono::duration<Rep, Period> period, Given... given) {
+  return logging_tensor_hook(logging_tensor_options{.every_n_secs = seconds_value(period)}, std::move(given)...);
+}
 
 }  // namespace stepwell

@@ -105,32 +105,58 @@ void check_plateau_hook(const reduce_on_plateau_hook_options& options);
 /// Logs that the rate was reduced from `from` to `to`, with the name of the session.
 void log_reduction(const session_requests& session, double from, double to, std::int64_t step);
 
-/// The part of `reduce_on_plateau_hook` that does not depend on the watched value.
-template<class Target>
-class plateau_reduction {
+}  // namespace detail
+
+/// Watches a number, and reduces a rate of the model when the number no longer improves, by the rule `schedules::reduce_on_plateau`:
+///
+///     reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 3}}, &model::rate, &result::validation_loss}
+///
+/// Runs in which a `std::optional` number is empty are ignored. The state of the rule and the reduced rate are saved in checkpoints, and a
+/// resumed run continues with the reduced rate. The hook can also watch a metric that an `evaluate_every` hook measures:
+/// `reduce_on_plateau_hook{&model::rate, tested.value("loss")}`. The rule gets each result once.
+/// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have the `evaluate_every` hook that
+///         measures the metric.
+/// @cost The number is fetched only in runs after which the rule gets it.
+template<class Target, class Watched>
+class reduce_on_plateau_hook {
 public:
   static constexpr auto phase = hook_phase::guard;
+  using requests_only = reduce_on_plateau_hook;
+
+  /// @errors `invalid_argument_error` that names the invalid member.
+  reduce_on_plateau_hook(const reduce_on_plateau_hook_options& options, Target target, Watched watched)
+      : target_(std::move(target)), watched_(detail::untagged(watched), options.every_n_steps), name_(options.name),
+        plateau_(options.plateau) {
+    static_assert(!std::invocable<const Target&, double>, "stepwell: reduce_on_plateau_hook also reads the rate; give it a member");
+    detail::check_plateau_hook(options);
+  }
+  /// Uses the default options.
+  reduce_on_plateau_hook(Target target, Watched watched)
+      : reduce_on_plateau_hook(reduce_on_plateau_hook_options{}, std::move(target), std::move(watched)) {}
 
   void begin() noexcept {
     plateau_.reset();
-    rate_ = unset_number;
+    rate_ = detail::unset_number;
     unreduced_ = applied_ = std::nullopt;
+  }
+  void after_create_session(auto& session, auto& /*threads*/) {
+    const auto known = watched_.start(session, "reduce_on_plateau_hook");
+    restore_rate(session);
+    if (known) { take(session, known->number); }
+  }
+  auto before_run(auto& context) { return watched_.request(context); }
+  void after_run(auto& context, const auto& values) {
+    if (const auto value = watched_.take(context, values)) { take(context, value->number); }
   }
 
   [[nodiscard]] const schedules::reduce_on_plateau& plateau() const noexcept { return plateau_; }
   [[nodiscard]] variable_list variables() { return stepwell::variables({{"plateau", plateau_.variables()}, {"rate", rate_}}); }
-  [[nodiscard]] const std::string& state_name() const noexcept { return options_.name; }
+  [[nodiscard]] const std::string& state_name() const noexcept { return name_; }
 
-protected:
-  plateau_reduction(Target target, const reduce_on_plateau_hook_options& options)
-      : target_(std::move(target)), options_(options), plateau_(options_.plateau) {
-    static_assert(!std::invocable<const Target&, double>, "stepwell: reduce_on_plateau_hook also reads the rate; give it a member");
-    check_plateau_hook(options_);
-  }
-
+private:
   /// Sets the rate that was reduced before the session was created. If the restored state is older than the first reduction, sets the rate
   /// that the model had before that reduction, unless the restore of the model has already set the rate.
-  void start(auto& session) {
+  void restore_rate(auto& session) {
     const double now = current(session);
     if (!detail::is_nan(rate_)) {
       apply(session, rate_, now);
@@ -149,8 +175,6 @@ protected:
     apply(context, after, before);
     detail::log_reduction(context, before, after, context.global_step());
   }
-
-private:
   [[nodiscard]] double current(auto& session) const { return static_cast<double>(detail::number_in(target_, session.raw_session())); }
   void apply(auto& session, double rate, double before) {
     if (!unreduced_) { unreduced_ = before; }
@@ -159,50 +183,13 @@ private:
   }
 
   Target target_;
-  reduce_on_plateau_hook_options options_;
+  detail::watched_number<detail::fetch_of<Watched>> watched_;
+  std::string name_;
   schedules::reduce_on_plateau plateau_;
-  double rate_ = unset_number;  // the rate that this hook set most recently; NaN if it has set none
+  double rate_ = detail::unset_number;  // the rate that this hook set most recently; NaN if it has set none
   // Not saved: the rate before the first reduction in this process, and the rate that the model had after the last one.
   std::optional<double> unreduced_;
   std::optional<double> applied_;
-};
-
-}  // namespace detail
-
-/// Watches a number, and reduces a rate of the model when the number no longer improves, by the rule `schedules::reduce_on_plateau`:
-///
-///     reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 3}}, &model::rate, &result::validation_loss}
-///
-/// Runs in which a `std::optional` number is empty are ignored. The state of the rule and the reduced rate are saved in checkpoints, and a
-/// resumed run continues with the reduced rate. The hook can also watch a metric that an `evaluate_every` hook measures:
-/// `reduce_on_plateau_hook{&model::rate, tested.value("loss")}`. The rule gets each result once.
-/// @errors `failed_precondition_error`, thrown by the creation of the session, if the session does not have the `evaluate_every` hook that
-///         measures the metric.
-/// @cost The number is fetched only in runs after which the rule gets it.
-template<class Target, class Watched>
-class reduce_on_plateau_hook : public detail::plateau_reduction<Target> {
-public:
-  using requests_only = reduce_on_plateau_hook;
-
-  /// @errors `invalid_argument_error` that names the invalid member.
-  reduce_on_plateau_hook(const reduce_on_plateau_hook_options& options, Target target, Watched watched)
-      : detail::plateau_reduction<Target>(std::move(target), options), watched_(detail::untagged(watched), options.every_n_steps) {}
-  /// Uses the default options.
-  reduce_on_plateau_hook(Target target, Watched watched)
-      : reduce_on_plateau_hook(reduce_on_plateau_hook_options{}, std::move(target), std::move(watched)) {}
-
-  void after_create_session(auto& session, auto& /*threads*/) {
-    const auto known = watched_.start(session, "reduce_on_plateau_hook");
-    this->start(session);
-    if (known) { this->take(session, known->number); }
-  }
-  auto before_run(auto& context) { return watched_.request(context); }
-  void after_run(auto& context, const auto& values) {
-    if (const auto value = watched_.take(context, values)) { this->take(context, value->number); }
-  }
-
-private:
-  detail::watched_number<detail::fetch_of<Watched>> watched_;
 };
 
 }  // namespace stepwell

@@ -18,6 +18,10 @@
 
 namespace stepwell {
 
+namespace detail {
+struct default_hooks;
+}
+
 /// Options of `step_counter_hook`.
 struct step_counter_options {
   /// Periods between measurements. Default if neither is set: 100 steps.
@@ -42,8 +46,6 @@ public:
   static constexpr cadence default_period{.every_steps = 100};
 
   explicit step_counter_hook(step_counter_options options = {});
-  /// Uses `period` instead of the periods in `options`. If it is empty, the hook does nothing.
-  step_counter_hook(step_counter_options options, std::optional<cadence> period);
   [[nodiscard]] static step_counter_hook off() { return step_counter_hook({}, std::nullopt); }
 
   void begin();
@@ -58,6 +60,10 @@ public:
   }
 
 private:
+  friend struct detail::default_hooks;
+
+  /// Uses `period` instead of the periods in `options`. If it is empty, the hook does nothing.
+  step_counter_hook(step_counter_options options, std::optional<cadence> period);
   void start(const session_requests& session, std::int64_t step);
   void count(std::int64_t step);
   void note_standstill() const;

@@ -20,6 +20,7 @@
 #include "stepwell/summary/writer.hpp"
 
 #include <array>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -226,6 +227,8 @@ struct summary_saver_options {
 
 namespace detail {
 
+struct default_hooks;
+
 /// Detects changes of variables.
 class variable_check {
 public:
@@ -299,9 +302,6 @@ public:
   ///         `invalid_argument_error`.
   explicit summary_saver_hook(const summary_saver_options& options, Ops... ops)
       : summary_saver_hook(std::make_shared<detail::summary_work>(options), std::move(ops)...) {}
-  /// Uses the period and the writers of `work`. If `work` is null, the hook writes nothing. This constructor is for sessions in which
-  /// summaries are optional.
-  explicit summary_saver_hook(std::shared_ptr<detail::summary_work> work, Ops... ops) : work_(std::move(work)), ops_(std::move(ops)...) {}
 
   void begin() {
     if (work_) { work_->begin(); }
@@ -348,6 +348,11 @@ public:
   }
 
 private:
+  friend struct detail::default_hooks;
+
+  /// Uses the period and the writers of `work`. If `work` is null, the hook writes nothing.
+  explicit summary_saver_hook(std::shared_ptr<detail::summary_work> work, Ops... ops) : work_(std::move(work)), ops_(std::move(ops)...) {}
+
   auto wanted() const {
     return std::apply([](const Ops&... op) { return stepwell::fetch(op.projection...); }, ops_);
   }
@@ -449,5 +454,28 @@ private:
   /// Writes the kept result of the run to `kept_step_`. Empty: only numbers are kept.
   std::function<void(summary_saver_hook&, const session_requests&, std::int64_t)> last_;
 };
+
+/// Returns a hook that writes summaries to an event file in `directory` every `n` steps, or once in each `period`:
+/// `summarize_every(10, "run", summary::scalar("loss", &result::loss))`. Without `directory`, the hook writes to the event file of its
+/// session: `summarize_every(10, summary::scalar("loss", &result::loss))`.
+/// @errors The errors of `summary_saver_hook`.
+template<std::integral Steps, summary::summary_op... Ops>
+[[nodiscard]] summary_saver_hook<Ops...> summarize_every(Steps n, std::string directory, Ops... ops) {
+  return summary_saver_hook<Ops...>({.output_dir = std::move(directory), .save_steps = static_cast<std::int64_t>(n)}, std::move(ops)...);
+}
+template<class Rep, class Period, summary::summary_op... Ops>
+[[nodiscard]] summary_saver_hook<Ops...> summarize_every(std::chrono::duration<Rep, Period> period, std::string directory, Ops... ops) {
+  return summary_saver_hook<Ops...>({.output_dir = std::move(directory), .save_secs = seconds_value(period)}, std::move(ops)...);
+}
+template<std::integral Steps, summary::summary_op... Ops>
+  requires(sizeof...(Ops) > 0)
+[[nodiscard]] summary_saver_hook<Ops...> summarize_every(Steps n, Ops... ops) {
+  return stepwell::summarize_every(n, std::string(), std::move(ops)...);
+}
+template<class Rep, class Period, summary::summary_op... Ops>
+  requires(sizeof...(Ops) > 0)
+[[nodiscard]] summary_saver_hook<Ops...> summarize_every(std::chrono::duration<Rep, Period> period, Ops... ops) {
+  return stepwell::summarize_every(period, std::string(), std::move(ops)...);
+}
 
 }  // namespace stepwell

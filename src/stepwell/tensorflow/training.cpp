@@ -291,9 +291,9 @@ std::string summary_name_of(const graph_state& graph, const graph_options& of_gr
   return name.empty() ? graph.only_name_in("summary_op").value_or(std::string()) : name;
 }
 
-summary_saver_hook<graph_summary> graph_summaries(const training_options& options, std::string name) {
-  auto work = name.empty() ? nullptr : stepwell::detail::default_summary_work(options);
-  return summary_saver_hook<graph_summary>(std::move(work), {std::move(name)});
+summary_saver_hook<graph_summary> graph_summaries(training_options options, std::string name) {
+  if (name.empty()) { options.summary_dir.clear(); }
+  return stepwell::detail::default_hooks::summaries(options, graph_summary{std::move(name)});
 }
 
 void graph_summary::write(summary::writer& out, const tensor& value, std::int64_t step) const {

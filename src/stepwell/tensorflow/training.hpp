@@ -108,7 +108,7 @@ void complete(training_options& options, const graph_options& of_graph, const st
 /// Returns the name of the tensor with encoded summaries. Empty if there is none.
 [[nodiscard]] std::string summary_name_of(const graph_state& graph, const graph_options& of_graph);
 /// Returns the hook that writes the graph's summaries. The hook writes nothing if `name` is empty, or if summaries are off.
-[[nodiscard]] summary_saver_hook<graph_summary> graph_summaries(const training_options& options, std::string name);
+[[nodiscard]] summary_saver_hook<graph_summary> graph_summaries(training_options options, std::string name);
 
 /// Returns the options of a graph among the arguments.
 template<class... Given>
@@ -133,11 +133,8 @@ auto given_summaries(training_options options, bool is_alone, std::tuple<Ops...>
     return std::tuple<>();
   } else {
     if (!is_alone) { options.hparams.reset(); }
-    return std::apply(
-        [&](auto&... one) {
-          return std::tuple(summary_saver_hook<Ops...>(stepwell::detail::default_summary_work(options), std::move(one)...));
-        },
-        ops);
+    return std::apply([&](auto&... one) { return std::tuple(stepwell::detail::default_hooks::summaries(options, std::move(one)...)); },
+                      ops);
   }
 }
 
@@ -149,10 +146,10 @@ auto make_training_session(const graph& over, training_options& options, std::tu
   const auto of_graph = detail::graph_options_in(given...);
   auto ops = stepwell::detail::summary_ops_in(given...);
   detail::complete(options, of_graph, over.state(), with ? with->saver() : std::nullopt, std::tuple_size_v<decltype(ops)> > 0);
-  auto saver = stepwell::detail::default_saver_hook(options, sizeof...(First) > 0);
+  auto saver = stepwell::detail::default_hooks::saver(options, sizeof...(First) > 0);
   auto setup = stepwell::detail::setup_with(options, saver);
   const auto summary = detail::summary_name_of(*over.state(), of_graph);
-  auto hooks = std::tuple_cat(std::tuple(stepwell::detail::default_counter_hook(options), graph_hook(over.state(), options, of_graph),
+  auto hooks = std::tuple_cat(std::tuple(stepwell::detail::default_hooks::counter(options), graph_hook(over.state(), options, of_graph),
                                          detail::graph_summaries(options, summary)),
                               detail::given_summaries(options, summary.empty(), std::move(ops)), std::tuple(std::move(saver)),
                               stepwell::detail::flattened_hooks(options.is_chief, std::move(given)...));

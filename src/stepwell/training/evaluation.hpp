@@ -11,7 +11,7 @@
 #include "stepwell/checkpoint/find_checkpoints.hpp"
 #include "stepwell/checkpoint/restore.hpp"
 #include "stepwell/coro/generator.hpp"
-#include "stepwell/hooks/final_ops_hook.hpp"
+#include "stepwell/hooks/function_hooks.hpp"
 #include "stepwell/hooks/stop_hooks.hpp"
 #include "stepwell/model/model.hpp"
 #include "stepwell/model/model_session.hpp"

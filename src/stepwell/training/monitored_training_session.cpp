@@ -76,14 +76,14 @@ void complete(training_options& options, const std::optional<saver_options>& of_
   saver.file_system = with_fence(std::move(saver.file_system), options.checkpoint_dir, use);
 }
 
-step_counter_hook default_counter_hook(const training_options& options) {
+step_counter_hook default_hooks::counter(const training_options& options) {
   auto period = choose_cadence({"log_step_count_steps", options.log_step_count_steps, {}, {}}, step_counter_hook::default_period);
   if (options.summary_dir.empty()) { period.reset(); }
   return step_counter_hook({.output_dir = options.summary_dir, .events = event_options(options), .log_every_secs = options.log_every_secs},
                            period);
 }
 
-std::shared_ptr<summary_work> default_summary_work(const training_options& options) {
+std::shared_ptr<summary_work> default_hooks::work_of_summaries(const training_options& options) {
   const log_scope named(options.name);
   const auto period =
       choose_cadence({"save_summaries_steps", options.save_summaries_steps, "save_summaries_secs", options.save_summaries_secs},
@@ -97,7 +97,7 @@ std::shared_ptr<summary_work> default_summary_work(const training_options& optio
                                         *period);
 }
 
-checkpoint_saver_hook default_saver_hook(const training_options& options, bool is_deferred) {
+checkpoint_saver_hook default_hooks::saver(const training_options& options, bool is_deferred) {
   constexpr cadence default_period{.every_secs = std::chrono::seconds(600)};  // contract CREATE-3
   const log_scope named(options.name);
   const auto when =

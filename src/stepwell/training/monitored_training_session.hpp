@@ -178,13 +178,19 @@ struct scaffold_summary {
 ///   option.
 void complete(training_options& options, const std::optional<saver_options>& of_scaffold, bool has_summaries);
 
-// Return a default hook. `options` must have been completed by `complete`. If there is no directory, or if the period is off, the hook does
-// nothing.
-[[nodiscard]] step_counter_hook default_counter_hook(const training_options& options);
-/// Returns the part of the default summary hook that is independent of its summary ops. Returns null if the hook is off.
-[[nodiscard]] std::shared_ptr<summary_work> default_summary_work(const training_options& options);
-/// Returns the hook that saves checkpoints. If `is_deferred` is true, the hook locks the directory in `begin`, otherwise in this call.
-[[nodiscard]] checkpoint_saver_hook default_saver_hook(const training_options& options, bool is_deferred);
+/// Makes the default hooks of a session. The options must have been completed by `complete`. If there is no directory, or if the period is
+/// off, a hook does nothing.
+struct default_hooks {
+  [[nodiscard]] static step_counter_hook counter(const training_options& options);
+  /// Returns the hook that saves checkpoints. If `is_deferred` is true, the hook locks the directory in `begin`, otherwise in this call.
+  [[nodiscard]] static checkpoint_saver_hook saver(const training_options& options, bool is_deferred);
+  template<summary::summary_op... Ops>
+  [[nodiscard]] static summary_saver_hook<Ops...> summaries(const training_options& options, Ops... ops) {
+    return summary_saver_hook<Ops...>(default_hooks::work_of_summaries(options), std::move(ops)...);
+  }
+  /// Returns the part of the summary hook that is independent of its summary ops. Returns null if the hook is off.
+  [[nodiscard]] static std::shared_ptr<summary_work> work_of_summaries(const training_options& options);
+};
 /// Returns the setup of a session with the hook `saver`. If the hook is on, its saver finds the checkpoint for the restore. The saver then
 /// does not delete this checkpoint.
 [[nodiscard]] session_setup setup_with(const training_options& options, const checkpoint_saver_hook& saver);
@@ -195,8 +201,7 @@ auto default_summary_hook(const training_options& options, const std::shared_ptr
   if constexpr ((is_written<Ops> || ...)) {
     if (of_scaffold.function) { throw_both_given(); }
   }
-  return summary_saver_hook<scaffold_summary<Model>, Ops...>(detail::default_summary_work(options), std::move(of_scaffold),
-                                                             std::move(ops)...);
+  return default_hooks::summaries(options, std::move(of_scaffold), std::move(ops)...);
 }
 
 /// Creates the raw session of a chief or of a worker, depending on the options.
@@ -231,9 +236,9 @@ auto make_training_session(Model& model, training_options& options, [[maybe_unus
   const auto with = detail::scaffold_in<Model>(given...);
   auto ops = detail::summary_ops_in(given...);
   detail::complete(options, with ? with->saver() : std::nullopt, std::tuple_size_v<decltype(ops)> > 0);
-  auto counter = detail::default_counter_hook(options);
+  auto counter = default_hooks::counter(options);
   auto summaries = std::apply([&](auto&... one) { return detail::default_summary_hook<Model>(options, with, std::move(one)...); }, ops);
-  auto saver = detail::default_saver_hook(options, sizeof...(First) > 0);  // an asynchronous session begins on a thread that may block
+  auto saver = default_hooks::saver(options, sizeof...(First) > 0);  // an asynchronous session begins on a thread that may block
   auto setup = detail::setup_with(options, saver);
   const auto make = [&](First... one, auto... flat) {
     using session = Session<model_session<Model>, step_counter_hook, decltype(summaries), checkpoint_saver_hook, decltype(flat)...>;

@@ -1,6 +1,6 @@
 // expect: stepwell: this raw session cannot be fed
 // SPDX-License-Identifier: Apache-2.0
-#include <stepwell/hooks/feed_fn_hook.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/session/monitored_session.hpp>
 
 #include <cstdint>

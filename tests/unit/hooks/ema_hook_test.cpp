@@ -139,6 +139,18 @@ TEST_CASE("averages are those of a plain loop of doubles, however they start", "
   }
 }
 
+TEST_CASE("a copy of the hook averages the same variables", "[hooks][ema]") {
+  wandering_model model;
+  sw::ema_hook average(model);
+  sw::ema_hook copy(average);
+  const auto names_of = [](sw::ema_hook& hook) {
+    std::vector<std::string> all;
+    for (const auto& variable : hook.variables()) { all.push_back(variable.name()); }
+    return all;
+  };
+  CHECK(names_of(copy) == names_of(average));
+}
+
 TEST_CASE("averages of doubles are as exact as doubles", "[hooks][ema]") {
   for (const bool zero_debias : {false, true}) {
     const auto seen = averages_after(300, {.decay = 0.97, .zero_debias = zero_debias});

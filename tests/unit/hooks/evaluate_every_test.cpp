@@ -16,8 +16,8 @@
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
-#include <stepwell/hooks/factories.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
+#include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
 #include <stepwell/protocol/any_hook.hpp>
 #include <stepwell/protocol/detail/boundary_work.hpp>

@@ -7,8 +7,10 @@
 
 #include <stepwell/base/error.hpp>
 #include <stepwell/checkpoint/find_checkpoints.hpp>
-#include <stepwell/hooks/factories.hpp>
+#include <stepwell/hooks/checkpoint_saver_hook.hpp>
+#include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/training/monitored_training_session.hpp>
 

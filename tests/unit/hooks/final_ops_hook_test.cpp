@@ -4,7 +4,7 @@
 #include "support/toy_model.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/hooks/final_ops_hook.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 #include <stepwell/session/training_session.hpp>
 

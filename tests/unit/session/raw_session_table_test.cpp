@@ -11,7 +11,7 @@
 
 #include <stepwell/base/detail/function_ref.hpp>
 #include <stepwell/creation/session_creator.hpp>
-#include <stepwell/hooks/final_ops_hook.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/global_step_waiter_hook.hpp>
 #include <stepwell/protocol/any_hook.hpp>
 #include <stepwell/protocol/raw_session.hpp>

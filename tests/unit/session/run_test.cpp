@@ -4,7 +4,7 @@
 #include "support/catch.hpp"
 #include "support/toy_model.hpp"
 
-#include <stepwell/hooks/feed_fn_hook.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/model/model_session.hpp>
 
 #include <stdexcept>

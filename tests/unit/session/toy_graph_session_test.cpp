@@ -13,8 +13,7 @@
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/checkpoint_saver_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
-#include <stepwell/hooks/feed_fn_hook.hpp>
-#include <stepwell/hooks/final_ops_hook.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>

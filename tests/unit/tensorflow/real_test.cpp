@@ -10,8 +10,7 @@
 #include <stepwell/base/trace.hpp>
 #include <stepwell/checkpoint/checkpoint_reader.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
-#include <stepwell/hooks/feed_fn_hook.hpp>
-#include <stepwell/hooks/final_ops_hook.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/global_step_waiter_hook.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/nan_hooks.hpp>

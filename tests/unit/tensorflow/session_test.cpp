@@ -14,8 +14,6 @@
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
-#include <stepwell/hooks/feed_fn_hook.hpp>
-#include <stepwell/hooks/final_ops_hook.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/hooks/global_step_waiter_hook.hpp>
 #include <stepwell/hooks/logging_tensor_hook.hpp>

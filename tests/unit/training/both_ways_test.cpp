@@ -14,11 +14,12 @@
 #include <stepwell/hooks/best_checkpoint_hook.hpp>
 #include <stepwell/hooks/early_stopping_hook.hpp>
 #include <stepwell/hooks/evaluate_every.hpp>
-#include <stepwell/hooks/factories.hpp>
 #include <stepwell/hooks/function_hooks.hpp>
+#include <stepwell/hooks/logging_tensor_hook.hpp>
 #include <stepwell/hooks/progress_hook.hpp>
 #include <stepwell/hooks/scheduled_hook.hpp>
 #include <stepwell/hooks/stop_hooks.hpp>
+#include <stepwell/hooks/summary_saver_hook.hpp>
 #include <stepwell/schedules/schedules.hpp>
 
 #include <array>

@@ -81,7 +81,7 @@ TEST_CASE("CREATE-2, D-8 summaries are written every 100 steps, unless one of th
   for (const auto& [steps, secs, steps_become, secs_become] : rows) {
     log_capture log;
     const adding_options said{.save_summaries_steps = steps, .save_summaries_secs = secs, .summary_dir = "anywhere"};
-    const auto made = sw::detail::default_summary_work(said);
+    const auto made = sw::detail::default_hooks::work_of_summaries(said);
     REQUIRE((made != nullptr) == (steps_become || secs_become));
     const bool both = steps.enabled() && secs.enabled();
     CHECK(log.contains(sw::log_level::warning, "both save_summaries_secs and save_summaries_steps") == both);
@@ -98,7 +98,7 @@ TEST_CASE("a worker may be given metrics and no place for event files, since it 
   CHECK_THROWS_AS(sw::detail::complete(of_chief, std::nullopt, false), sw::invalid_argument_error);
   adding_options of_worker{.master = "local:metrics", .is_chief = false, .metrics = {file}};
   CHECK_NOTHROW(sw::detail::complete(of_worker, std::nullopt, false));
-  CHECK_FALSE(sw::detail::default_saver_hook(of_worker, false).is_on());
+  CHECK_FALSE(sw::detail::default_hooks::saver(of_worker, false).is_on());
 }
 
 TEST_CASE("CREATE-3 a checkpoint is saved every 600 seconds, unless one of the two periods is given", "[training]") {

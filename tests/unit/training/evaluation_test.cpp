@@ -11,7 +11,7 @@
 #include <stepwell/checkpoint/find_checkpoints.hpp>
 #include <stepwell/data/source.hpp>
 #include <stepwell/hooks/ema_hook.hpp>
-#include <stepwell/hooks/feed_fn_hook.hpp>
+#include <stepwell/hooks/function_hooks.hpp>
 #include <stepwell/protocol/detail/boundary_work.hpp>
 #include <stepwell/training/evaluation.hpp>
 
