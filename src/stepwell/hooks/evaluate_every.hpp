@@ -387,6 +387,10 @@ public:
   evaluation_hook(evaluate_every_options options, beside_model<void> /*place*/, Batches batches, Evaluate evaluate, Measures... measures)
       : loop_evaluations(std::move(options), {measures.name...}),
         parts_(std::make_shared<parts>(std::move(batches), std::move(evaluate), std::move(measures)...)) {}
+  /// A move is a copy.
+  evaluation_hook(const evaluation_hook&) = default;
+  evaluation_hook& operator=(const evaluation_hook&) = default;
+  ~evaluation_hook() = default;
 
   void after_create_session(auto& session, auto& /*threads*/) {
     if (start(session, session.global_step())) { evaluate_now(session, session.global_step()); }

@@ -158,9 +158,15 @@ TEST_CASE("every n steps the model is evaluated on all batches, and the metrics 
   CHECK(tested.value("sum").value() == 72);
   CHECK(tested.value("sum").step() == 4);
   CHECK_THROWS_WITH(tested.value("loss"), ContainsSubstring("the metrics are mean, sum"));
+}
+
+TEST_CASE("a move of an evaluation is a copy, as for session(..., std::move(tested), hook(tested.value(...)))", "[hooks][evaluate_every]") {
+  auto tested = sw::evaluate_every(1, test_set, &shifted, sw::measure("mean", &own_value));
   const auto moved = std::move(tested);
-  // A move is a copy, for `session(..., std::move(tested), hook(tested.value("sum")))`.
-  CHECK(tested.value("sum").value() == 72);  // NOLINT(bugprone-use-after-move)
+  adding_model model;
+  sw::monitored_session session(model, tested);  // NOLINT(bugprone-use-after-move)
+  session.run(std::int64_t{1});
+  CHECK(moved.value("mean").value() == 21);
 }
 
 TEST_CASE("an evaluation takes a range, a seekable source, a function that returns a source, or no data", "[hooks][evaluate_every]") {
