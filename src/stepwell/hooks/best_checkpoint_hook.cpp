@@ -3,6 +3,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/detail/error_collector.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/checkpoint/find_checkpoints.hpp"
@@ -95,23 +96,23 @@ public:
   };
 
   void accept(scored_checkpoint checkpoint) {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     failed_.reset();
     in_flight_.push_back({std::move(checkpoint), ++count_});
   }
   /// Returns the number of the last state that was accepted.
   [[nodiscard]] std::uint64_t count() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return count_;
   }
   void note_durable(std::int64_t step) {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     if (const auto save = find(step); save != in_flight_.end()) { in_flight_.erase(save); }
     if (failed_ && failed_->save.checkpoint.step == step) { failed_.reset(); }
   }
   /// Keeps the state of a failed save, unless a better state has been accepted since.
   void note_failed(snapshot state) {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     const auto save = find(state.step());
     if (save == in_flight_.end()) { return; }
     if (save->number == count_) {
@@ -122,23 +123,23 @@ public:
   }
   /// Returns the kept state, whose save begins again. Empty if there is none.
   [[nodiscard]] std::optional<snapshot> take_unsaved() {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     if (!failed_ || !failed_->state) { return std::nullopt; }
     in_flight_.push_back(failed_->save);
     return std::exchange(failed_->state, std::nullopt);
   }
   /// Returns the kept state.
   [[nodiscard]] std::optional<numbered> unsaved() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return failed_ && failed_->state ? std::optional(failed_->save) : std::nullopt;
   }
   /// Returns the newest state if its save has failed, until it is durable: also while its save runs again.
   [[nodiscard]] std::optional<numbered> failed() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return failed_ ? std::optional(failed_->save) : std::nullopt;
   }
   [[nodiscard]] std::size_t held_bytes() const {
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     return failed_ && failed_->state ? failed_->state->held_bytes() : 0;
   }
 
@@ -149,14 +150,14 @@ private:
     std::optional<snapshot> state;  // empty while it is saved again
   };
 
-  [[nodiscard]] std::vector<numbered>::iterator find(std::int64_t step) {
+  [[nodiscard]] std::vector<numbered>::iterator find(std::int64_t step) STEPWELL_HOLDS(mutex_) {
     return std::ranges::find(in_flight_, step, [](const numbered& save) { return save.checkpoint.step; });
   }
 
-  mutable std::mutex mutex_;
-  std::uint64_t count_ = 0;
-  std::vector<numbered> in_flight_;    // oldest first
-  std::optional<failed_save> failed_;  // its save has failed, and has not succeeded since
+  mutable detail::checked_mutex mutex_;
+  std::uint64_t count_ STEPWELL_GUARDED_BY(mutex_) = 0;
+  std::vector<numbered> in_flight_ STEPWELL_GUARDED_BY(mutex_);    // oldest first
+  std::optional<failed_save> failed_ STEPWELL_GUARDED_BY(mutex_);  // its save has failed, and has not succeeded since
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/detail/error_collector.hpp"
+#include "stepwell/base/detail/locks.hpp"
 #include "stepwell/base/error.hpp"
 #include "stepwell/base/log.hpp"
 #include "stepwell/hooks/detail/save_budget.hpp"
@@ -16,7 +17,6 @@
 #include <atomic>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <stop_token>
 #include <utility>
 
@@ -61,7 +61,7 @@ public:
     const auto note_durable = [this](const saved_checkpoint& saved) {
       failed_ = false;
       signals()->note_checkpoint();
-      const std::lock_guard lock(mutex_);
+      const detail::mutex_lock lock(mutex_);
       done_.push_back(saved);
       ++counts_.saves;
       counts_.bytes_saved += static_cast<std::int64_t>(saved.size_bytes);
@@ -70,7 +70,7 @@ public:
     };
     const auto note_failed = [this] {
       failed_ = true;
-      const std::lock_guard lock(mutex_);
+      const detail::mutex_lock lock(mutex_);
       ++counts_.saves_failed;
     };
     constexpr auto unlimited = std::numeric_limits<std::size_t>::max();  // the saver limits the total size
@@ -140,7 +140,7 @@ public:
   [[nodiscard]] bool wants_last_save(std::int64_t step) const override { return !is_saved(step); }
 
   void write_records() override {
-    std::unique_lock lock(mutex_);
+    detail::mutex_lock lock(mutex_);
     const std::vector<saved_checkpoint> saved(done_.begin() + static_cast<std::ptrdiff_t>(recorded_), done_.end());
     recorded_ = done_.size();
     lock.unlock();  // the queue of the writer may be full
@@ -172,7 +172,7 @@ public:
 
   void report(session_metrics& all) const override {
     saver_work::report(all);
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     all.saves += counts_.saves;
     all.saves_failed += counts_.saves_failed;
     all.saves_skipped += counts_.saves_skipped;
@@ -231,14 +231,14 @@ private:
     if (policy == when_busy::skip) { return warn_skipped(state.global_step), true; }
     if (policy != when_busy::postpone || state.is_last) { return false; }
     is_postponed_ = true;
-    const std::lock_guard lock(mutex_);
+    const detail::mutex_lock lock(mutex_);
     ++counts_.saves_postponed;
     return true;
   }
 
   void warn_skipped(std::int64_t step) {
     {
-      const std::lock_guard lock(mutex_);
+      const detail::mutex_lock lock(mutex_);
       ++counts_.saves_skipped;
     }
     log_warning(fmt::format("{}: the disk is slower than the cadence; step {} is not saved", saver().directory(), step));
@@ -249,7 +249,7 @@ private:
     if (!std::exchange(has_waited_, false)) { return; }
     const std::chrono::duration<double> waited = std::exchange(waited_, {});
     {
-      const std::lock_guard lock(mutex_);
+      const detail::mutex_lock lock(mutex_);
       ++counts_.saves_waited;
       counts_.total_save_wait += waited;
     }
@@ -277,7 +277,7 @@ private:
     std::vector<saved_checkpoint> done;
     std::size_t recorded = 0;
     {
-      const std::lock_guard lock(mutex_);
+      const detail::mutex_lock lock(mutex_);
       done.swap(done_);
       std::swap(recorded, recorded_);
     }
@@ -336,10 +336,10 @@ private:
   std::optional<std::int64_t> first_step_;
   std::optional<std::int64_t> last_step_;  // set when the session closes cleanly
 
-  mutable std::mutex mutex_;
-  std::vector<saved_checkpoint> done_;  // guarded by mutex_: durable, but listeners are not notified yet
-  std::size_t recorded_ = 0;            // guarded by mutex_: number of the first elements of `done_` whose records are written
-  session_metrics counts_;              // guarded by mutex_: only the members about saves are used
+  mutable detail::checked_mutex mutex_;
+  std::vector<saved_checkpoint> done_ STEPWELL_GUARDED_BY(mutex_);  // durable, but listeners are not notified yet
+  std::size_t recorded_ STEPWELL_GUARDED_BY(mutex_) = 0;            // number of the first elements of `done_` whose records are written
+  session_metrics counts_ STEPWELL_GUARDED_BY(mutex_);              // only the members about saves are used
   std::atomic<bool> failed_ = false;
 };
 

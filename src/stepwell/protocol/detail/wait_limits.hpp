@@ -54,7 +54,7 @@ private:
   clock::duration stop_grace_ = clock::duration::max();
   std::optional<deadline> close_waits_;  // the end of waits; set when the session closes
   bool is_known_at_close_ = false;       // the process was about to end when the close began
-  mutable detail::checked_mutex mutex_;  // guards `plan_`
+  mutable detail::checked_mutex mutex_;
   std::optional<preemption_plan> plan_ STEPWELL_GUARDED_BY(mutex_);
 };
 
