@@ -221,9 +221,14 @@ template<class Async, class Run>
 asio::awaitable<nothing> take_run_within_step(Async& self, Run& run) {
   auto& core = self.core();
   core.end_body();
+  loop_place place;
   if constexpr (Run::is_awaited) {
-    const auto done = co_await detail::take_run_awaited(self, run, 1);
-    if (!done) { coro::throw_aborted(); }
+    bool is_cancelled = false;
+    run_work<typename Async::core_type, Run> work{run, place};
+    try {
+      static_cast<void>(co_await detail::take_work_awaited(self, work));
+    } catch (const cancelled&) { is_cancelled = true; }
+    if (is_cancelled) { coro::throw_aborted(); }
   } else {
     auto call = [&core, &run] { run.value.emplace(Run::take(core, 1, run.given)); };
     co_await self.run_on(self.place_of_steps(), call);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "stepwell/base/error.hpp"
-#include "stepwell/base/log.hpp"
 #include "stepwell/protocol/raw_session.hpp"
 #include "stepwell/protocol/run_request.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
@@ -15,6 +14,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <tuple>
@@ -40,103 +40,73 @@ asio::awaitable<void> result_into(std::optional<Result>& result, Awaitable their
   }
 }
 
-/// Runs the raw session, without hooks.
-template<class Async, class Outcome, class Order, class... Args>
-asio::awaitable<void> run_raw_awaited(Async& self, std::optional<Outcome>& outcome, const Order& order, Args&&... args) {
-  auto& raw = self.core().raw();
-  using raw_type = std::remove_cvref_t<decltype(raw)>;
-  auto fed = raw.fed(order, std::forward<Args>(args)...);
-  const auto before = raw.global_step();
-  std::optional<typename raw_type::result_type> result;
-  auto step = detail::result_into(result, raw.step(fed));
-  co_await self.await_user(std::move(step));
-  outcome.emplace(raw.count(before, std::move(*result)));
-}
-
-/// Like `run_step`, but awaited. Returns an empty value if it was cancelled before the step was done.
+/// Like `run_step`, but the action `run` is awaited, with the members of the raw session that take its place; see `has_awaits`.
+/// @errors Those of `run_step`; `cancelled` if it was cancelled before the step was done.
 /// @lifetime All arguments must outlive it.
 template<class Async, class Caller, class... Args>
-auto run_step_awaited(Async& self, int attempt, const Caller& caller, Args&&... args)
-    -> asio::awaitable<std::optional<extracted<std::remove_cvref_t<decltype(self.core().raw())>, Caller>>> {
-  using raw_type = std::remove_cvref_t<decltype(self.core().raw())>;
-  constexpr bool traced = is_traced_run<typename Async::core_type, Caller>;
+auto run_step_awaited(Async& self, const int& attempt, const Caller& caller, Args&&... args)
+    -> asio::awaitable<extracted<typename Async::core_type::raw_type, Caller>> {
+  using core_type = typename Async::core_type;
+  using raw_type = typename core_type::raw_type;
+  using scope_type = run_scope<core_type, Caller>;
   auto& core = self.core();
   auto& raw = core.raw();
   auto stage = step_stage::before_run;
-  std::optional<extracted<raw_type, Caller>> taken;
+  std::optional<extracted<raw_type, Caller>> value;
   std::exception_ptr failure;
   try {
     if (detail::is_shared(raw)) {
       throw invalid_argument_error("an awaited step cannot run on a shared master: it would block the event loops of the other sessions");
     }
-    run_context<raw_type> context(raw, core.requests(), attempt);
-    trace_of_run<traced> trace(core.requests());
-    std::optional<decltype(detail::begin_run(core, trace, context, caller))> order;
-    auto before = [&] { order.emplace(detail::begin_run(core, trace, context, caller)); };
+    scope_type scope(core, attempt);
+    std::optional<decltype(detail::begin_run(core, scope, caller))> order;
+    auto before = [&] { order.emplace(detail::begin_run(core, scope, caller)); };
     co_await self.run_on(self.place_of_steps(), before);
     stage = step_stage::run;
-    [[maybe_unused]] const auto held = detail::hold_in_run(raw, *order);
-    std::optional<typename raw_type::outcome_type> outcome;
+    const auto held = detail::hold_in_run(raw, *order);
+    std::optional<typename raw_type::result_type> result;
+    auto fed = raw.fed(*order, std::forward<Args>(args)...);
+    const auto step_before = raw.global_step();
     {
-      [[maybe_unused]] const awaited_part<traced> part(context.trace(), "run", "session");
-      co_await detail::run_raw_awaited(self, outcome, *order, std::forward<Args>(args)...);
+      [[maybe_unused]] const awaited_part<scope_type::traced> part(scope.context.trace(), "run", "session");
+      auto step = detail::result_into(result, raw.step(fed));
+      co_await self.await_user(std::move(step));
     }
+    auto outcome = raw.count(step_before, std::move(*result));
     stage = step_stage::after_run;
-    auto after = [&] { taken.emplace(detail::end_run(core, trace, context, *order, *outcome, caller)); };
+    auto after = [&] { value.emplace(detail::end_run(core, scope, *order, held, outcome, caller)); };
     co_await self.run_on(self.place_of_steps(), after);
   } catch (...) { failure = std::current_exception(); }
-  if (!failure) { co_return std::move(taken); }
+  if (!failure) { co_return std::move(*value); }
   self.throw_if_abandoned();
   const bool is_cancelled = co_await detail::is_cancelled_by(failure);
   if (stage == step_stage::run && is_cancelled) {
     core.cancel_run();
-    co_return std::nullopt;
+    throw cancelled();
   }
   core.on_failure(stage, failure, attempt);
   std::rethrow_exception(failure);
 }
 
-/// The awaited form of `take_step`. Returns an empty value if it was cancelled before the step was done.
-template<class Async, class Step, class Core, class Holder>
-asio::awaitable<std::optional<step_outcome>> take_once(Async& self, loop_attempt<Step, Core, Holder>& loop) {
+/// Like `take_step`, without the classification of failures. `work` is that of a loop or of a run.
+template<class Async, class Work>
+asio::awaitable<step_outcome> take_work_awaited(Async& self, const Work& work) {
   auto& core = self.core();
-  auto& cursor = loop.cursor();
-  const caller_request<all_hooks> caller{};
-  decltype(cursor.peek()) batch = nullptr;
-  auto look = [&] {
-    std::optional<log_scope> named;  // for the messages of a rewind
-    if (cursor.is_ahead()) [[unlikely]] { named.emplace(core.options().name); }
-    batch = detail::batch_of_step(core, cursor);
+  decltype(work.begin(core)) given = nullptr;
+  auto begin = [&] { given = work.begin(core); };
+  co_await self.run_on(self.place_of_steps(), begin);
+  if (given == nullptr) { co_return step_outcome::out_of_data; }
+  [[maybe_unused]] const auto shown = work.show(core);
+  auto run = [&](auto&&... args) {
+    return detail::run_step_awaited(self, work.place.attempt, work.caller, std::forward<decltype(args)>(args)...);
   };
-  co_await self.run_on(self.place_of_steps(), look);
-  if (batch == nullptr) { co_return step_outcome::out_of_data; }
-  [[maybe_unused]] const auto shown = cursor.show_epoch(core.requests().facts());
-  auto run = [&](auto&... given) { return detail::run_step_awaited(self, loop.place.attempt, caller, given...); };
-  auto outcome = co_await detail::with_batch(batch, run);
-  if (!outcome) { co_return std::nullopt; }
-  detail::keep_step(core, cursor, loop.place, loop.step, *outcome);
+  auto value = co_await work.pass(given, run);
+  work.keep(core, value);
   co_return step_outcome::done;
 }
-
-/// Does a run, awaited. Returns an empty value if it was cancelled before the step was done.
-template<class Async, class Run>
-asio::awaitable<std::optional<step_outcome>> take_run_awaited(Async& self, Run& run, int attempt) {
-  run.value.reset();
-  const auto caller = Run::caller_of(run.given);
-  auto begin = [&](auto&&... args) { return detail::run_step_awaited(self, attempt, caller, std::forward<decltype(args)>(args)...); };
-  auto value = co_await Run::pass(run.given, begin);
-  if (!value) { co_return std::nullopt; }
-  run.value.emplace(std::move(*value));
-  co_return step_outcome::done;
-}
-template<class Async, class Core, class Run>
-asio::awaitable<std::optional<step_outcome>> take_once(Async& self, run_attempt<Core, Run>& attempt) {
-  return detail::take_run_awaited(self, attempt.run(), attempt.place.attempt);
-}
-
-/// Calls a step function, awaited. Returns an empty value if it was cancelled.
+/// Calls a step function, awaited.
 template<class Async, class Core, class Call>
-asio::awaitable<std::optional<step_outcome>> take_once(Async& self, step_fn_attempt<Core, Call>& attempt) {
+asio::awaitable<step_outcome> take_work_awaited(Async& self, step_fn_attempt<Core, Call>& attempt) {
   std::exception_ptr failure;
   try {
     auto theirs = attempt.call()();
@@ -144,7 +114,7 @@ asio::awaitable<std::optional<step_outcome>> take_once(Async& self, step_fn_atte
   } catch (...) { failure = std::current_exception(); }
   self.throw_if_abandoned();
   const bool is_cancelled = co_await detail::is_cancelled_by(failure);
-  if (is_cancelled) { co_return std::nullopt; }
+  if (is_cancelled) { throw cancelled(); }
   if (failure) { std::rethrow_exception(failure); }
   co_return step_outcome::done;
 }
@@ -153,17 +123,20 @@ asio::awaitable<std::optional<step_outcome>> take_once(Async& self, step_fn_atte
 /// @lifetime All arguments must outlive it.
 template<class Async, class Attempt>
 asio::awaitable<void> take_awaited(Async& self, Attempt& attempt) {
-  std::optional<step_outcome> end;
   std::exception_ptr failure;
+  bool is_cancelled = false;
   try {
-    end = co_await detail::take_once(self, attempt);
-  } catch (...) { failure = std::current_exception(); }
+    decltype(auto) work = attempt.work();
+    attempt.outcome = co_await detail::take_work_awaited(self, work);
+  } catch (const cancelled&) { is_cancelled = true; } catch (...) {
+    failure = std::current_exception();
+  }
   self.throw_if_abandoned();
-  if (!failure && !end) { throw cancelled(); }
-  attempt.conclude([&] {
-    if (failure) { std::rethrow_exception(failure); }
-    return *end;
-  });
+  if (is_cancelled) { throw cancelled(); }
+  if (!failure) { co_return; }
+  try {
+    std::rethrow_exception(failure);
+  } catch (...) { attempt.outcome = attempt.work().outcome_of_failure(self.core()); }
 }
 
 /// The attempt of an operation without a step.

@@ -66,7 +66,7 @@ template<class Run, class Core>
       return detail::finish_run<Run>(core, std::move(arguments), outcome, &taken);
     } catch (...) {
       if (outcome == step_outcome::done) { throw; }  // a failure of the boundary
-      outcome = detail::classify_failed_run<Run::repeats>(core);
+      outcome = detail::outcome_of_failed_run<Run::repeats>(core);
     }
   }
   return detail::finish_run<Run>(core, std::move(arguments), outcome, nullptr);
@@ -92,7 +92,7 @@ auto run_within_step(Core& core, typename Run::given_type arguments) -> typename
 template<class Core, class Loop>
 [[gnu::always_inline]] inline bool take_next(Core& core, Loop& loop) {
   auto outcome = step_outcome::not_taken;  // a local variable, because `loop` is in memory
-  if (core.may_step_at_once()) [[likely]] { outcome = loop.take_inlined(core); }
+  if (core.may_step_at_once()) [[likely]] { outcome = detail::take_step(core, loop.work()); }
   if (outcome != step_outcome::done || core.boundary_due()) [[unlikely]] {
     loop.outcome = outcome;
     detail::drive(core, core.protocol().step(loop));

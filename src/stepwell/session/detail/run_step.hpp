@@ -3,7 +3,9 @@
 // The fast path of every session: one run with its hooks, and one step of a loop. Inlined, without allocation or indirect call.
 #pragma once
 
+#include "stepwell/base/detail/failure_kind.hpp"
 #include "stepwell/base/error.hpp"
+#include "stepwell/base/log.hpp"
 #include "stepwell/coro/detail/awaited.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/protocol/fetch.hpp"
@@ -191,29 +193,42 @@ template<class Raw, class Caller, class Extracted>
   }
 }
 
-// Blocking and awaited runs are these parts: `begin_run`, `hold_in_run`, the run of the raw session, and `end_run`.
+// ---- The actions of one run: `begin_run` (with `hold_in_run`), the run of the raw session, `end_run`. A driver executes them in this order.
 
-/// True if a run of `Core` for `Caller` contains code for tracing.
+/// The context of a run, and its trace.
 template<class Core, class Caller>
-inline constexpr bool is_traced_run = Core::may_trace() || Caller::has_options;
+struct run_scope {
+  static constexpr bool traced = Core::may_trace() || Caller::has_options;
 
-/// Calls `before_run` of the hooks. Returns the request for the raw session.
-template<class Core, class Trace, class Context, class Caller>
-[[gnu::always_inline]] inline auto begin_run(Core& core, Trace& trace, Context& context, const Caller& caller) {
-  trace.before_hooks(caller);
-  const auto order = core.template prepare<is_traced_run<Core, Caller>>(context, caller);
-  trace.before_run(order);
+  run_scope(Core& core, const int& attempt) : context(core.raw(), core.requests(), attempt), trace(core.requests()) {}
+
+  run_context<typename Core::raw_type> context;
+  trace_of_run<traced> trace;
+};
+
+/// The action `before`: calls `before_run` of the hooks. Returns the request for the raw session.
+template<class Core, class Caller>
+[[gnu::always_inline]] inline auto begin_run(Core& core, run_scope<Core, Caller>& scope, const Caller& caller) {
+  scope.trace.before_hooks(caller);
+  const auto order = core.template prepare<run_scope<Core, Caller>::traced>(scope.context, caller);
+  scope.trace.before_run(order);
   return order;
 }
-/// Calls `after_run` of the hooks. Returns the result of `extract_result`. @pre The object of `hold_in_run` is alive.
-template<class Core, class Trace, class Context, class Order, class Outcome, class Caller>
-[[gnu::always_inline]] inline auto end_run(Core& core, Trace& trace, Context& context, const Order& order, Outcome& outcome,
-                                           const Caller& caller) {
+/// The action `run`, blocking.
+template<class Core, class Scope, class Order, class... Args>
+[[gnu::always_inline]] inline auto run_raw(Core& core, Scope& scope, const Order& order, Args&&... args) {
+  [[maybe_unused]] const run_part<Scope::traced> part(scope.context.trace(), "run");
+  return core.raw().run(order, std::forward<Args>(args)...);
+}
+/// The action `after`: calls `after_run` of the hooks. Returns the result of `extract_result`. `Held` is the result of `hold_in_run`.
+template<class Core, class Caller, class Order, class Held, class Outcome>
+[[gnu::always_inline]] inline auto end_run(Core& core, run_scope<Core, Caller>& scope, const Order& order, const Held& /*held*/,
+                                           Outcome& outcome, const Caller& caller) {
   const auto step_after = outcome.step_after;  // read once: hooks that read the result through a pointer to a member keep it in memory
-  context.come_to(step_after);
-  trace.after_run(order);
-  core.template finish<is_traced_run<Core, Caller>>(context, order, outcome, step_after);
-  trace.after_hooks(order);
+  scope.context.come_to(step_after);
+  scope.trace.after_run(order);
+  core.template finish<run_scope<Core, Caller>::traced>(scope.context, order, outcome, step_after);
+  scope.trace.after_hooks(order);
   return detail::extract_result(caller, std::as_const(core.raw()), outcome, step_after);
 }
 
@@ -222,21 +237,15 @@ template<class Core, class Trace, class Context, class Order, class Outcome, cla
 /// @errors Exceptions of hooks and of the raw session. The hooks have been notified of them.
 template<class Core, class Caller, class... Args>
 [[gnu::always_inline]] inline auto run_step(Core& core, const int& attempt, const Caller& caller, Args&&... args) {
-  auto& raw = core.raw();
   auto stage = step_stage::before_run;
   try {
-    constexpr bool traced = is_traced_run<Core, Caller>;
-    run_context<std::remove_cvref_t<decltype(raw)>> context(raw, core.requests(), attempt);
-    trace_of_run<traced> trace(core.requests());
-    const auto order = detail::begin_run(core, trace, context, caller);
+    run_scope<Core, Caller> scope(core, attempt);
+    const auto order = detail::begin_run(core, scope, caller);
     stage = step_stage::run;
-    [[maybe_unused]] const auto held = detail::hold_in_run(raw, order);
-    auto outcome = [&] {
-      [[maybe_unused]] const run_part<traced> part(context.trace(), "run");
-      return raw.run(order, std::forward<Args>(args)...);
-    }();
+    const auto held = detail::hold_in_run(core.raw(), order);
+    auto outcome = detail::run_raw(core, scope, order, std::forward<Args>(args)...);
     stage = step_stage::after_run;
-    return detail::end_run(core, trace, context, order, outcome, caller);
+    return detail::end_run(core, scope, order, held, outcome, caller);
   } catch (...) {
     core.on_failure(stage, std::current_exception(), attempt);
     throw;
@@ -252,73 +261,6 @@ template<class Core, class Action>
     core.on_failure(stage, std::current_exception());
     throw;
   }
-}
-
-/// Calls `step` and classifies its failure.
-/// @errors Failures that are not the end of the data and cannot be recovered from.
-template<class Core, class Step>
-[[gnu::always_inline]] inline step_outcome classify(Core& core, Step&& step) {
-  try {
-    return step();
-  } catch (...) {
-    if (core.can_recover()) { return step_outcome::to_recover; }
-    if (!core.is_end_of_data()) { throw; }
-    core.forget_failure();
-  }
-  return step_outcome::out_of_data;
-}
-/// Like `classify`, for a run, which has no end of data. Call it while the failure of the run is caught. If the run is not repeated, throws
-/// its failure, or the failure of a thread that caused it.
-/// @see contract WRAP-5
-template<bool Repeats, class Core>
-step_outcome classify_failed_run(Core& core) {
-  if (!core.can_recover()) { throw; }
-  if constexpr (!Repeats) { std::rethrow_exception(core.failure()); }
-  return step_outcome::to_recover;
-}
-
-/// True for a pointer to a batch of a source without data.
-template<class Batch>
-inline constexpr bool is_of_no_data = std::is_same_v<Batch, const no_data::batch*>;
-
-/// Calls `function` with the batch, or without an argument if it is that of a source without data.
-template<class Batch, class Function>
-[[gnu::always_inline]] inline auto with_batch(Batch* batch, Function&& function) {
-  if constexpr (is_of_no_data<Batch*>) {
-    return function();
-  } else {
-    return function(*batch);
-  }
-}
-
-/// Returns the batch for the next step of a loop; null at the end of the data.
-template<class Core, class Cursor>
-[[gnu::always_inline]] inline auto batch_of_step(Core& core, Cursor& cursor) {
-  if (cursor.is_ahead()) [[unlikely]] {
-    detail::guarded(core, step_stage::boundary, [&] { cursor.rewind(core.starts_at(), core.options().on_unseekable); });
-  }
-  return detail::guarded(core, step_stage::source, [&] { return cursor.peek(); });
-}
-/// Stores a completed step of a loop, and advances the source.
-template<class Step, class Core, class Cursor, class Outcome>
-[[gnu::always_inline]] inline void keep_step(Core& core, Cursor& cursor, const loop_place& place, std::optional<Step>& step,
-                                             Outcome& outcome) {
-  step.emplace(std::move(outcome.result), outcome.step_after, place.attempt, place.rolled_back_from);  // in place, without a copy
-  detail::guarded(core, step_stage::boundary,
-                  [&] { cursor.template advance<counts_each_run<typename Core::raw_type>>(step->global_step); });
-}
-
-/// Does one step of a loop with the next batch, without its boundary. Stores the step in `step` if it is done.
-template<class Step, class Core, class Cursor>
-[[gnu::always_inline]] inline step_outcome take_step(Core& core, Cursor& cursor, const loop_place& place, std::optional<Step>& step) {
-  const auto* batch = detail::batch_of_step(core, cursor);
-  if (batch == nullptr) { return step_outcome::out_of_data; }
-  [[maybe_unused]] const auto shown = cursor.show_epoch(core.requests().facts());
-  auto outcome = detail::with_batch(batch, [&](auto&... batches) __attribute__((always_inline)) {
-    return detail::run_step(core, place.attempt, caller_request<all_hooks>{}, batches...);
-  });
-  detail::keep_step(core, cursor, place, step, outcome);
-  return step_outcome::done;
 }
 
 /// The source of a loop, registered with the session from `attach` to `detach`.
@@ -389,11 +331,77 @@ constexpr bool is_awaited_step() {
   }
 }
 
-/// A step of a loop. `Holder` is a `loop_source`, or a reference to one that outlives the attempt. A step that is done is stored in `step`.
+/// True for a pointer to a batch of a source without data.
+template<class Batch>
+inline constexpr bool is_of_no_data = std::is_same_v<Batch, const no_data::batch*>;
+
+// ---- What a step does, apart from its run: `begin` returns what the step is given, or null at the end of the data; `pass` calls a function
+// with the arguments of the run; `keep` stores the value of the run, as the action `advance`. `outcome_of_failure` classifies the failure
+// that is caught: it throws failures that neither end the data nor are followed by a recovery.
+
+/// A step of a loop. A step that is done is stored in `step`.
+template<class Step, class Core, class Cursor>
+struct loop_work {
+  using given_type = decltype(std::declval<Cursor&>().peek());
+  static constexpr caller_request<all_hooks> caller = {};
+
+  Cursor& cursor;
+  const loop_place& place;
+  std::optional<Step>& step;
+
+  [[gnu::always_inline]] given_type begin(Core& core) const {
+    if (cursor.is_ahead()) [[unlikely]] { rewind(core, cursor); }
+    return detail::guarded(core, step_stage::source, [&in = cursor] { return in.peek(); });
+  }
+  [[nodiscard, gnu::always_inline]] auto show(Core& core) const noexcept { return cursor.show_epoch(core.requests().facts()); }
+  template<class Function>
+  [[gnu::always_inline]] auto pass(given_type batch, Function&& function) const {
+    if constexpr (is_of_no_data<given_type>) {
+      return function();
+    } else {
+      return function(*batch);
+    }
+  }
+  template<class Value>
+  [[gnu::always_inline]] void keep(Core& core, Value& value) const {
+    step.emplace(std::move(value.result), value.step_after, place.attempt, place.rolled_back_from);  // in place, without a copy
+    detail::guarded(core, step_stage::boundary,
+                    [&in = cursor, &value] { in.template advance<counts_each_run<typename Core::raw_type>>(value.step_after); });
+  }
+  [[gnu::noinline, gnu::cold]] static void rewind(Core& core, Cursor& cursor) {
+    const log_scope named(core.options().name);
+    detail::guarded(core, step_stage::boundary, [&] { cursor.rewind(core.starts_at(), core.options().on_unseekable); });
+  }
+  [[gnu::noinline, gnu::cold]] static step_outcome outcome_of_failure(Core& core) {
+    if (core.can_recover()) { return step_outcome::to_recover; }
+    if (!core.is_end_of_data()) { throw; }
+    core.forget_failure();
+    return step_outcome::out_of_data;
+  }
+};
+
+/// Does the step of `work`, without its boundary.
+/// @errors Failures that are not the end of the data and cannot be recovered from.
+template<class Core, class Work>
+[[gnu::always_inline]] inline step_outcome take_step(Core& core, Work work) {
+  try {
+    const auto given = work.begin(core);
+    if (given == nullptr) { return step_outcome::out_of_data; }
+    [[maybe_unused]] const auto shown = work.show(core);
+    auto value = work.pass(given, [&](auto&&... args) __attribute__((always_inline)) {
+      return detail::run_step(core, work.place.attempt, work.caller, std::forward<decltype(args)>(args)...);
+    });
+    work.keep(core, value);
+    return step_outcome::done;
+  } catch (...) { return work.outcome_of_failure(core); }
+}
+
+/// The attempts of a step of a loop. `Holder` is a `loop_source`, or a reference to one that outlives the attempt.
 template<class Step, class Core, class Holder>
 class loop_attempt final : public step_attempt {
   using raw_type = typename Core::raw_type;
-  using batch_type = decltype(std::declval<Holder&>().cursor().peek());
+  using cursor_type = std::remove_reference_t<decltype(std::declval<Holder&>().cursor())>;
+  using batch_type = decltype(std::declval<cursor_type&>().peek());
 
 public:
   /// True if the model's steps are awaited.
@@ -406,22 +414,11 @@ public:
 
   void attach() override { source_.attach(); }
   void take() override {
-    if constexpr (!is_awaited) { outcome = take_inlined(core_); }
-  }
-  /// Sets `outcome` to the result of `step`, or to the kind of its failure. @errors Those of `classify`.
-  template<class Function>
-  void conclude(Function&& step) {
-    outcome = detail::classify(core_, step);
-  }
-  /// Does the step without its boundary, and classifies its failure. `core` is the session of this attempt. The caller passes it, because
-  /// it has it in a register.
-  [[gnu::always_inline]] step_outcome take_inlined(Core& core) {
-    return detail::classify(
-        core, [this, &core]() __attribute__((always_inline)) { return detail::take_step(core, source_.cursor(), place, step); });
+    if constexpr (!is_awaited) { outcome = detail::take_step(core_, work()); }
   }
   bool skip_batch() override { return source_.cursor().skip_present(); }
   void detach() noexcept override { source_.detach(); }
-  [[nodiscard]] auto& cursor() noexcept { return source_.cursor(); }
+  [[nodiscard, gnu::always_inline]] loop_work<Step, Core, cursor_type> work() noexcept { return {source_.cursor(), place, step}; }
 
   std::optional<Step> step;
 
@@ -498,7 +495,37 @@ public:
   std::optional<value_type> value;  ///< Set when the run is done.
 };
 
-/// A run, attempted once or several times.
+/// Classifies the failure of a run, which has no end of data. Call it while the failure is caught. If the run is not repeated, throws its
+/// failure, or the failure of a thread that caused it.
+/// @see contract WRAP-5
+template<bool Repeats, class Core>
+[[gnu::noinline, gnu::cold]] step_outcome outcome_of_failed_run(Core& core) {
+  if (!core.can_recover()) { throw; }
+  if constexpr (!Repeats) { std::rethrow_exception(core.failure()); }
+  return step_outcome::to_recover;
+}
+
+/// A run with stored arguments. Its value is stored there, too.
+template<class Core, class Run>
+struct run_work {
+  Run& stored;
+  const loop_place& place;
+  typename Run::caller_type caller = Run::caller_of(stored.given);
+
+  [[nodiscard]] auto* begin(Core& /*core*/) const noexcept {
+    stored.value.reset();
+    return &stored.given;
+  }
+  [[nodiscard]] static constexpr int show(const Core& /*core*/) noexcept { return 0; }
+  template<class Function>
+  [[gnu::always_inline]] auto pass(typename Run::given_type* given, Function&& function) const {
+    return Run::pass(*given, std::forward<Function>(function));
+  }
+  void keep(Core& /*core*/, typename Run::value_type& value) const { stored.value.emplace(std::move(value)); }
+  static step_outcome outcome_of_failure(Core& core) { return detail::outcome_of_failed_run<Run::repeats>(core); }
+};
+
+/// The attempts of a run.
 template<class Core, class Run>
 class run_attempt final : public step_attempt {
 public:
@@ -508,29 +535,16 @@ public:
   run_attempt(Core& core, Run& run) noexcept : step_attempt(kind::run, Run::repeats), core_(core), run_(run) {}
 
   void take() override {
-    if constexpr (!is_awaited) {
-      conclude([this] {
-        run_.value.reset();
-        run_.value.emplace(Run::take(core_, place.attempt, run_.given));
-        return step_outcome::done;
-      });
-    }
+    if constexpr (!is_awaited) { outcome = detail::take_step(core_, work()); }
   }
-  /// Sets `outcome` to the result of `step`, or to the kind of its failure. @errors Those of `classify_failed_run`.
-  template<class Function>
-  [[gnu::always_inline]] void conclude(Function&& step) {
-    try {
-      outcome = step();
-    } catch (...) { outcome = detail::classify_failed_run<Run::repeats>(core_); }
-  }
-  [[nodiscard]] Run& run() noexcept { return run_; }
+  [[nodiscard]] run_work<Core, Run> work() noexcept { return {run_, place}; }
 
 private:
   Core& core_;
   Run& run_;
 };
 
-/// A call of a step function, attempted once or several times. @see contract STEP-6
+/// The attempts of a step function. @see contract STEP-6
 template<class Core, class Call>
 class step_fn_attempt final : public step_attempt {
 public:
@@ -541,23 +555,20 @@ public:
 
   void take() override {
     if constexpr (!is_awaited) {
-      conclude([this] {
+      try {
         call_();
-        return step_outcome::done;
-      });
+        outcome = step_outcome::done;
+      } catch (...) { outcome = outcome_of_failure(core_); }
     }
   }
-  /// Sets `outcome` to the result of `step`. If `step` fails, notifies the hooks, unless a run inside it has done so already.
+  [[nodiscard]] step_fn_attempt& work() noexcept { return *this; }
+  /// Notifies the hooks, unless a run inside the step function has done so already.
   /// @errors The failure, if no recovery follows, and `stop_iteration`, which ends the step function.
-  template<class Function>
-  void conclude(Function&& step) {
-    try {
-      outcome = step();
-    } catch (const stop_iteration&) { throw; } catch (...) {
-      if (core_.failure() != std::current_exception()) { core_.on_failure(step_stage::run, std::current_exception()); }
-      if (!core_.can_recover()) { throw; }
-      outcome = step_outcome::to_recover;
-    }
+  static step_outcome outcome_of_failure(Core& core) {
+    if (detail::kind_of(std::current_exception()) == errc::stop_iteration) { throw; }
+    if (core.failure() != std::current_exception()) { core.on_failure(step_stage::run, std::current_exception()); }
+    if (!core.can_recover()) { throw; }
+    return step_outcome::to_recover;
   }
   [[nodiscard]] Call& call() noexcept { return call_; }
 
@@ -574,7 +585,8 @@ template<class Step, class Core, class Holder>
   if constexpr (loop_attempt<Step, Core, Holder&>::is_awaited) {
     return step_outcome::not_taken;
   } else {
-    return detail::classify(core, [&]() __attribute__((always_inline)) { return detail::take_step(core, holder.cursor(), place, step); });
+    auto& cursor = holder.cursor();
+    return detail::take_step(core, loop_work<Step, Core, std::remove_reference_t<decltype(cursor)>>{cursor, place, step});
   }
 }
 
