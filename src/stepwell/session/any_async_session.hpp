@@ -29,7 +29,7 @@ namespace stepwell {
 /// session that the object held before.
 /// @cost One virtual call for each call of a member function.
 template<class Result, class Source>
-class any_async_session {
+class any_async_session : public common_session {
 public:
   using result_type = Result;
   using step_type = step_result<Result>;
@@ -45,7 +45,7 @@ public:
   explicit any_async_session(Session session) : any_async_session(std::make_unique<Session>(std::move(session))) {}
   /// @errors `invalid_argument_error` if `session` is null.
   template<class Session>
-  explicit any_async_session(std::unique_ptr<Session> session) {
+  explicit any_async_session(std::unique_ptr<Session> session) : common_session(session ? session->gate() : detail::moved_from_gate()) {
     static_assert(std::same_as<typename Session::result_type, Result>,
                   "stepwell: any_async_session<Result, Source>: Result is not the type of the result of the session's steps");
     if (!session) { throw invalid_argument_error("any_async_session: the pointer to the session is null"); }
@@ -66,19 +66,6 @@ public:
   awaitable<void> async_close() { return held_session().close(); }
   awaitable<void> async_abandon(std::exception_ptr failure = nullptr) { return held_session().abandon(std::move(failure)); }
 
-  /// Returns true if the loop should end. @threads Any.
-  [[nodiscard]] bool should_stop() const { return held_session().should_stop(); }
-  /// Requests that the loop ends after the current step. @threads Any.
-  void request_stop(std::string why = "the caller asked to stop") { held_session().request_stop(std::move(why)); }
-  /// Returns the reason why the loop ended. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
-  [[nodiscard]] stepwell::stop_reason stop_reason() const { return held_session().stop_reason(); }
-  [[nodiscard]] std::int64_t global_step() { return held_session().global_step(); }
-  [[nodiscard]] session_metrics metrics() const { return held_session().metrics(); }
-  /// Like `monitored_session::watched`. @threads Any.
-  [[nodiscard]] std::vector<history_value> watched() const { return held_session().watched(); }
-  [[nodiscard]] bool is_closed() const { return held_session().is_closed(); }
-  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const { return session_ && session_->came_from_hook(failure); }
-
 private:
   struct erased {
     virtual ~erased() = default;
@@ -89,14 +76,6 @@ private:
     virtual awaitable<std::int64_t> checkpoint_now() = 0;
     virtual awaitable<void> close() = 0;
     virtual awaitable<void> abandon(std::exception_ptr failure) = 0;
-    [[nodiscard]] virtual bool should_stop() const = 0;
-    virtual void request_stop(std::string why) = 0;
-    [[nodiscard]] virtual stepwell::stop_reason stop_reason() const = 0;
-    [[nodiscard]] virtual std::int64_t global_step() = 0;
-    [[nodiscard]] virtual session_metrics metrics() const = 0;
-    [[nodiscard]] virtual std::vector<history_value> watched() const = 0;
-    [[nodiscard]] virtual bool is_closed() const = 0;
-    [[nodiscard]] virtual bool came_from_hook(const std::exception_ptr& failure) const = 0;
   };
 
   template<class Session>
@@ -110,14 +89,6 @@ private:
     awaitable<std::int64_t> checkpoint_now() override { return session->async_checkpoint_now(); }
     awaitable<void> close() override { return session->async_close(); }
     awaitable<void> abandon(std::exception_ptr failure) override { return session->async_abandon(std::move(failure)); }
-    bool should_stop() const override { return session->should_stop(); }
-    void request_stop(std::string why) override { session->request_stop(std::move(why)); }
-    stepwell::stop_reason stop_reason() const override { return session->stop_reason(); }
-    std::int64_t global_step() override { return session->global_step(); }
-    session_metrics metrics() const override { return session->metrics(); }
-    std::vector<history_value> watched() const override { return session->watched(); }
-    bool is_closed() const override { return session->is_closed(); }
-    bool came_from_hook(const std::exception_ptr& failure) const override { return session->came_from_hook(failure); }
 
     std::unique_ptr<Session> session;
   };

@@ -6,19 +6,16 @@
 #include "stepwell/base/error.hpp"
 #include "stepwell/coro/generator.hpp"
 #include "stepwell/data/source.hpp"
-#include "stepwell/protocol/session_metrics.hpp"
-#include "stepwell/protocol/session_signals.hpp"
+#include "stepwell/session/common_session.hpp"
+#include "stepwell/session/detail/blocking_driver.hpp"
 #include "stepwell/session/training_session.hpp"
 
 #include <concepts>
-#include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
-#include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace stepwell {
 
@@ -40,25 +37,19 @@ using batch_passed = typename decltype(batch_passed_by<Source>())::type;
 
 /// A monitored or singular session whose steps take batches of `Source` and have results of type `Result`.
 template<class Session, class Result, class Source>
-concept erasable_session = steps_from<Session, Source> && std::same_as<typename Session::result_type, Result> &&
-                           requires(Session& session, const Session& constant, Source& source, std::exception_ptr failure) {
-                             { session.steps(source) } -> std::same_as<generator<const step_result<Result>&>>;
-                             { constant.metrics() } -> std::same_as<session_metrics>;
-                             { constant.watched() } -> std::same_as<std::vector<history_value>>;
-                             { constant.is_closed() } -> std::same_as<bool>;
-                             { constant.came_from_hook(failure) } -> std::same_as<bool>;
-                             session.abandon(failure);
-                           };
+concept erasable_session = std::derived_from<Session, blocking_session> && steps_from<Session, Source> &&
+                           std::same_as<typename Session::result_type, Result> && requires { typename Session::raw_type; };
 
 /// A type-erased session. Its steps take batches of `Source` and have results of type `Result`: `any_session<float,
-/// my_source>(std::move(session))`. It satisfies the concept `training_session`, and it can be passed to `with`. Each member function calls
-/// the function of the same name of the wrapped session.
-/// @lifetime The rules of the wrapped session apply: for example, the model must outlive this object, too. An `any_session` can be moved,
-/// also during a loop over `steps`. Each function of a moved-from object throws `failed_precondition_error`, except `abandon` and
-/// `came_from_hook`, which do nothing. An assignment destroys the session that the object held before.
-/// @cost One virtual call for each call of a member function. The steps of the range that `steps` returns need no further virtual calls.
+/// my_source>(std::move(session))`. It satisfies the concept `training_session`, and it can be passed to `with`. It is the session from
+/// which it was made, whose steps are called through a table.
+/// @lifetime The rules of the session apply: for example, the model must outlive this object, too. An `any_session` can be moved, also during
+/// a loop over `steps`. Each function of a moved-from object throws `failed_precondition_error`, except `abandon` and `came_from_hook`, which
+/// do nothing. An assignment destroys the session that the object held before.
+/// @cost One indirect call for each call of `run`, `next`, `run_all` and `steps`. The steps of the range that `steps` returns need no further
+/// indirect calls.
 template<class Result, class Source>
-class any_session {
+class any_session : public blocking_session {
 public:
   using result_type = Result;
   using step_type = step_result<Result>;
@@ -67,113 +58,85 @@ public:
   /// `*source.peek()`. If `Source` is a range, it is a reference to an element.
   using batch_type = detail::batch_passed<Source>;
 
-  template<class Session>
-    requires(!std::same_as<Session, any_session> && erasable_session<Session, Result, Source>)
-  explicit any_session(Session session) : any_session(std::make_unique<Session>(std::move(session))) {}
+  template<erasable_session<Result, Source> Session>
+  explicit any_session(Session session) noexcept : blocking_session(std::move(session)), steps_(&steps_of<typename Session::core_type>) {}
   /// @errors `invalid_argument_error` if `session` is null.
-  template<class Session>
-    requires erasable_session<Session, Result, Source>
-  explicit any_session(std::unique_ptr<Session> session) {
-    if (!session) { throw invalid_argument_error("any_session: the pointer to the session is null"); }
-    session_ = std::make_unique<held<Session>>(std::move(session));
-  }
+  template<erasable_session<Result, Source> Session>
+  explicit any_session(std::unique_ptr<Session> session) : any_session(std::move(not_null(session.get()))) {}
 
-  /// Returns true if the loop should end. @errors If the wrapped session is a singular session: the failure that a thread of the session
-  /// reported. @threads Any.
-  [[nodiscard]] bool should_stop() const { return held_session().should_stop(); }
-  /// Requests that the loop ends after the current step. @threads Any.
-  void request_stop(std::string why = "the caller asked to stop") { held_session().request_stop(std::move(why)); }
-  /// Returns the reason why the loop ended. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
-  [[nodiscard]] stepwell::stop_reason stop_reason() const { return held_session().stop_reason(); }
-  [[nodiscard]] std::int64_t global_step() const { return held_session().global_step(); }
-  [[nodiscard]] session_metrics metrics() const { return held_session().metrics(); }
-  /// Like `monitored_session::watched`. @threads Any.
-  [[nodiscard]] std::vector<history_value> watched() const { return held_session().watched(); }
+  any_session(any_session&&) noexcept = default;
+  any_session& operator=(any_session&&) noexcept = default;
 
   /// Returns the steps over the batches of `source`.
   /// @lifetime `source` must outlive the range. The session must outlive the range, too.
-  [[nodiscard]] generator<const step_type&> steps(Source& source) & { return held_session().steps(source); }
+  [[nodiscard]] generator<const step_type&> steps(Source& source) & { return steps_->steps(core(), source); }
   /// Does all steps over the batches of `source`. Returns the last step, the number of steps, the reason why the loop ended,
   /// and the values that hooks measured.
-  loop_result<Result> run_all(Source& source) { return held_session().run_all(source); }
+  loop_result<Result> run_all(Source& source) { return steps_->run_all(core(), source); }
   /// Does one step with the next batch of `source`; see `monitored_session::next`. `Source` must be a source, not a range.
   [[nodiscard]] std::optional<step_type> next(Source& source)
     requires data::batch_source<Source>
   {
-    return held_session().next(source);
+    return steps_->next(core(), source);
   }
   /// Does one step with `batch`. Does not use or advance a source.
-  Result run(batch_type batch) { return held_session().run(batch); }
+  Result run(batch_type batch) { return steps_->run(gate(), batch); }
   /// Like `run(batch)`, for a temporary batch. This overload exists only if a step receives a batch by non-const reference.
   Result run(std::remove_cvref_t<batch_type>&& batch)
     requires(!std::is_const_v<std::remove_reference_t<batch_type>>)
   {
-    return held_session().run(batch);
+    return steps_->run(gate(), batch);
   }
-
-  void close() { held_session().close(); }
-  [[nodiscard]] bool is_closed() const { return held_session().is_closed(); }
-  void abandon(std::exception_ptr failure) noexcept {
-    if (session_) { session_->abandon(std::move(failure)); }
-  }
-  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const { return session_ && session_->came_from_hook(failure); }
 
 private:
   static_assert(std::is_lvalue_reference_v<batch_type>);
 
-  struct erased {
-    virtual ~erased() = default;
-    [[nodiscard]] virtual bool should_stop() const = 0;
-    virtual void request_stop(std::string why) = 0;
-    [[nodiscard]] virtual stepwell::stop_reason stop_reason() const = 0;
-    [[nodiscard]] virtual std::int64_t global_step() const = 0;
-    [[nodiscard]] virtual session_metrics metrics() const = 0;
-    [[nodiscard]] virtual std::vector<history_value> watched() const = 0;
-    [[nodiscard]] virtual generator<const step_type&> steps(Source& source) = 0;
-    virtual std::optional<step_type> next(Source& source) = 0;
-    virtual loop_result<Result> run_all(Source& source) = 0;
-    virtual Result run(batch_type batch) = 0;
-    virtual void close() = 0;
-    [[nodiscard]] virtual bool is_closed() const = 0;
-    virtual void abandon(std::exception_ptr failure) noexcept = 0;
-    [[nodiscard]] virtual bool came_from_hook(const std::exception_ptr& failure) const = 0;
+  /// The functions that depend on the types of the model and the hooks.
+  struct step_table {
+    Result (*run)(detail::session_gate&, batch_type);
+    std::optional<step_type> (*next)(session_engine&, Source&);
+    loop_result<Result> (*run_all)(session_engine&, Source&);
+    generator<const step_type&> (*steps)(session_engine&, Source&);
   };
+  /// Calls `action` with `source` as a source of batches.
+  static decltype(auto) with_source(Source& source, auto action) {
+    if constexpr (data::batch_source<Source>) {
+      return action.template operator()<Source&>(source);
+    } else {
+      return action.template operator()<data::range_source<Source&>>(data::source(source));
+    }
+  }
+  template<class Core>
+  static constexpr step_table steps_of{
+      .run = [](detail::session_gate& gate, batch_type batch) -> Result {
+        using run_type = detail::stored_run<all_hooks, Core, batch_type>;
+        return run_type::result_of(detail::run_call<run_type, Core>(gate, std::tuple<batch_type>(batch)));
+      },
+      .next = [](session_engine& core, Source& source) -> std::optional<step_type> {
+        if constexpr (data::batch_source<Source>) {
+          return detail::next_over<step_type>(static_cast<Core&>(core), source);
+        } else {
+          return std::nullopt;  // not called: `next` needs a source
+        }
+      },
+      .run_all = [](session_engine& core, Source& source) {
+        return with_source(source, [&]<class Given>(Given&& given) {
+          return detail::run_over<step_type, Result>(static_cast<Core&>(core), given);
+        });
+      },
+      .steps = [](session_engine& core, Source& source) {
+        return with_source(source, [&]<class Given>(Given&& given) {
+          return detail::steps_over<step_type, Given>(static_cast<Core&>(core), std::forward<Given>(given));
+        });
+      }};
 
   template<class Session>
-  struct held final : erased {
-    explicit held(std::unique_ptr<Session> given) : session(std::move(given)) {}
-
-    bool should_stop() const override { return session->should_stop(); }
-    void request_stop(std::string why) override { session->request_stop(std::move(why)); }
-    stepwell::stop_reason stop_reason() const override { return session->stop_reason(); }
-    std::int64_t global_step() const override { return session->global_step(); }
-    session_metrics metrics() const override { return session->metrics(); }
-    std::vector<history_value> watched() const override { return session->watched(); }
-    generator<const step_type&> steps(Source& source) override { return session->steps(source); }
-    std::optional<step_type> next([[maybe_unused]] Source& source) override {
-      if constexpr (data::batch_source<Source>) {
-        return session->next(source);
-      } else {
-        return std::nullopt;  // not called: `next` of `any_session` needs a source
-      }
-    }
-    loop_result<Result> run_all(Source& source) override { return session->run_all(source); }
-    Result run(batch_type batch) override { return session->run(batch); }
-    void close() override { session->close(); }
-    bool is_closed() const override { return session->is_closed(); }
-    void abandon(std::exception_ptr failure) noexcept override { session->abandon(std::move(failure)); }
-    bool came_from_hook(const std::exception_ptr& failure) const override { return session->came_from_hook(failure); }
-
-    std::unique_ptr<Session> session;
-  };
-
-  /// @errors `failed_precondition_error` if this object was moved from.
-  [[nodiscard]] erased& held_session() const {
-    if (!session_) [[unlikely]] { detail::throw_moved_from(); }
-    return *session_;
+  static Session& not_null(Session* session) {
+    if (session == nullptr) { throw invalid_argument_error("any_session: the pointer to the session is null"); }
+    return *session;
   }
 
-  std::unique_ptr<erased> session_;
+  const step_table* steps_;
 };
 
 }  // namespace stepwell

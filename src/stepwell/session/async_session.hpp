@@ -6,6 +6,7 @@
 #include "stepwell/coro/detail/initiate.hpp"
 #include "stepwell/data/source.hpp"
 #include "stepwell/session/async_options.hpp"
+#include "stepwell/session/common_session.hpp"
 #include "stepwell/session/detail/async_impl.hpp"
 #include "stepwell/session/detail/async_operations.hpp"
 #include "stepwell/session/detail/async_step.hpp"
@@ -143,7 +144,7 @@ private:
 /// thread.
 /// @see contract MON
 template<raw_session Raw, class... Held>
-class async_monitored_session {
+class async_monitored_session : public common_session {
   using core_type = session_impl<Raw, Held...>;
   using async_type = detail::async_impl<core_type>;
   using token_type = boost::asio::use_awaitable_t<>;
@@ -160,7 +161,7 @@ public:
   /// hooks.
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
   explicit async_monitored_session(async_options how, Setup setup, Given&& given, Held... hooks)
-      : async_(std::make_shared<async_type>(
+      : async_monitored_session(std::make_shared<async_type>(
             how.creation_waits(how.creation_waits().value_or(detail::creator_of<Given, Raw>)), std::move(setup),
             detail::make_origin<Raw>(std::forward<Given>(given), detail::initial_state_for(setup)), std::move(hooks)...)) {}
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
@@ -350,26 +351,7 @@ public:
   /// session is destroyed.
   [[nodiscard]] session_release release_handle() const { return session_release(self().release()); }
 
-  /// Returns true if `failure` is the last failure of the session, and a hook or the session's own work threw this exception object.
-  /// Returns false if the model's `step`, the source or other code threw it. An `out_of_range_error` is a failure if this function returns
-  /// true, and otherwise the end of the data.
-  /// @see D-18
-  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept { return async_ && core().came_from_hook(failure); }
-
-  /// Returns true if the loop should end. @threads Any.
-  [[nodiscard]] bool should_stop() const { return core().should_stop(); }
-  /// Requests the loop to end after the current step. The request cannot be withdrawn. The checkpoint of this step contains it: a later start
-  /// of the program does no step, see `training_options::resume_after_stop`. @threads Any.
-  void request_stop(std::string why = "the caller asked to stop") {
-    core().requests().signals()->request_stop({stop_cause::requested, std::move(why)});
-  }
-  /// Returns the reason why the loop ended. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
-  [[nodiscard]] stepwell::stop_reason stop_reason() const { return core().why(); }
-
   [[nodiscard]] bool is_started() const { return self().is_started(); }
-  [[nodiscard]] bool is_closed() const { return core().is_closed(); }
-  /// Returns the number of steps done, including those of earlier runs of the program. @errors As `raw_session`.
-  [[nodiscard]] std::int64_t global_step() { return raw_session().global_step(); }
   /// Returns the raw session. Runs made on it directly call no hooks.
   /// @errors `failed_precondition_error` if the session has a creator that has not created the raw session yet.
   [[nodiscard]] Raw& raw_session() {
@@ -378,20 +360,15 @@ public:
   }
   /// Like `monitored_session::subject`. @errors As `raw_session`.
   [[nodiscard]] auto& subject() { return detail::subject_in_raw(raw_session()); }
-  /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
-  [[nodiscard]] session_metrics metrics() const { return core().metrics(); }
-  /// Like `monitored_session::watched`. @threads Any.
-  [[nodiscard]] std::vector<history_value> watched() const { return core().requests().facts().watched->read(); }
   /// Returns the hook of type `Hook`. May also be called before the start and after the close.
   template<class Hook>
   [[nodiscard]] Hook& hook() {
     return core().hooks().template get<Hook>();
   }
-  /// Returns the prefix of the checkpoint that was restored most recently: at the start, or in the last recovery. Empty if none was
-  /// restored.
-  [[nodiscard]] const std::optional<std::string>& restored_from() const { return core().requests().facts().restored_from; }
 
 private:
+  explicit async_monitored_session(std::shared_ptr<async_type> async) : common_session(async->core()), async_(std::move(async)) {}
+
   /// @errors `failed_precondition_error` if this session was moved from.
   [[nodiscard]] const std::shared_ptr<async_type>& shared() const {
     if (!async_) [[unlikely]] { detail::throw_moved_from(); }

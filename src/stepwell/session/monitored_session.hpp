@@ -10,6 +10,7 @@
 #include "stepwell/creation/session_creator.hpp"
 #include "stepwell/creation/session_manager.hpp"
 #include "stepwell/data/source.hpp"
+#include "stepwell/session/common_session.hpp"
 #include "stepwell/session/detail/blocking_driver.hpp"
 #include "stepwell/session/detail/session_impl.hpp"
 #include "stepwell/session/training_session.hpp"
@@ -59,7 +60,7 @@ private:
 /// @threads One thread at a time. `request_stop`, `should_stop`, `stop_reason`, `metrics` and `watched` may be called on any thread.
 /// @see contract MON
 template<raw_session Raw, class... Held>
-class monitored_session {
+class monitored_session : public blocking_session {
   using core_type = session_impl<Raw, Held...>;
 
 public:
@@ -77,34 +78,15 @@ public:
   /// @see contract MON-1, MON-2
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
   explicit monitored_session(Setup setup, Given&& given, Held... hooks)
-      : gate_(new core_type(std::move(setup), detail::make_origin<Raw>(std::forward<Given>(given), detail::initial_state_for(setup)),
-                            std::move(hooks)...)) {
-    detail::drive(core(), core().protocol().start());
-  }
+      : blocking_session(std::make_unique<core_type>(
+            std::move(setup), detail::make_origin<Raw>(std::forward<Given>(given), detail::initial_state_for(setup)), std::move(hooks)...)) {}
   template<detail::origin_of<Raw> Given>
     requires(!std::is_same_v<std::remove_cvref_t<Given>, monitored_session>)
   explicit monitored_session(Given&& given, Held... hooks)
       : monitored_session(session_setup{}, std::forward<Given>(given), std::move(hooks)...) {}
 
-  monitored_session(monitored_session&& other) noexcept : gate_(std::exchange(other.gate_, gate_type(&detail::moved_from_gate()))) {}
+  monitored_session(monitored_session&&) noexcept = default;
   monitored_session& operator=(monitored_session&&) = delete;
-
-  /// Closes the session if `close` was not called, but logs failures instead of throwing them. If the destructor runs because of an
-  /// exception, it acts like `abandon` instead: `end` of the hooks is not called, and no last checkpoint is made. In a child process made by
-  /// `fork`, it does nothing: the session is that of the parent.
-  /// @see contract CLOSE-5, D-17
-  ~monitored_session() {
-    if (gate_->is_closed()) { return; }
-    if (!core().owner().is_this_process()) {
-      static_cast<void>(gate_.release());  // the threads, the locks and the files are those of the parent
-      return;
-    }
-    if (std::uncaught_exceptions() > exceptions_at_birth_) {
-      core().abandon(nullptr);
-      return;
-    }
-    detail::close_or_log(core());
-  }
 
   /// Does one step with `args`, including the calls of hooks. Returns the result of the model's `step`. After a transient failure, the
   /// session recovers and repeats the step with the same arguments. If the model's `step` accepts an argument only as an rvalue, the step
@@ -126,7 +108,7 @@ public:
   [[gnu::always_inline]] auto run_with(Args&&... args) {
     if constexpr (detail::can_run<Raw, Args...>()) {
       using run_type = detail::stored_run<Choice, core_type, Args&&...>;
-      return run_type::result_of(detail::run_call<run_type, core_type>(*gate_, std::forward_as_tuple(std::forward<Args>(args)...)));
+      return run_type::result_of(detail::run_call<run_type, core_type>(gate(), std::forward_as_tuple(std::forward<Args>(args)...)));
     }
   }
 
@@ -231,99 +213,21 @@ public:
     static_assert(sizeof...(Source) > 1000, "stepwell: steps() on a temporary session; name the session, it must outlive its steps");
   }
 
-  /// Returns true if the loop should end: if a stop was requested, if a thread of the session had a failure from which the session does not
-  /// recover, if the session could not recover, or if it is closed. @threads Any.
-  [[nodiscard]] bool should_stop() const { return detail::should_stop<core_type>(*gate_); }
-  /// Requests the loop to end after the current step, or before the next step if no step is running. The request cannot be withdrawn. The
-  /// checkpoint of this step contains it: a later start of the program does no step, see `training_options::resume_after_stop`.
-  /// @threads Any.
-  void request_stop(std::string why = "the caller asked to stop") {
-    core().requests().signals()->request_stop({stop_cause::requested, std::move(why)});
-  }
-  /// Returns the reason for the end of the loop. If the loop has not ended, and no stop was requested, the cause is `none`. @threads Any.
-  [[nodiscard]] stepwell::stop_reason stop_reason() const { return core().why(); }
-
-  [[nodiscard]] std::int64_t global_step() const { return core().raw().global_step(); }
   /// Returns the raw session. Runs made on it directly call no hooks.
   [[nodiscard]] Raw& raw_session() { return core().raw(); }
   /// Returns the object that the session trains, such as a model: `subject()` of the raw session. If the raw session has no `subject()`,
   /// returns the raw session itself.
   [[nodiscard]] auto& subject() { return detail::subject_in_raw(core().raw()); }
-  /// Returns the metrics of the session, such as the number of recoveries. @threads Any.
-  [[nodiscard]] session_metrics metrics() const { return core().metrics(); }
-  /// Returns the newest values that the hooks of this session watch, such as the loss of `progress_hook`, the metrics of the last
-  /// evaluation and the rate of `step_counter_hook`. Each value has the name that its hook displays, or the tag under which it is written.
-  /// If two hooks watch a value of the same name, the newest one is returned. `progress_hook` and the NaN guards fetch newer values in the
-  /// next run after this call; the values of other hooks are those of their last period. A recovery drops all values that were measured
-  /// before it.
-  /// @cost Nothing for the session, except that one run after each call fetches these values. @threads Any.
-  [[nodiscard]] std::vector<history_value> watched() const { return core().requests().facts().watched->read(); }
   /// Returns the hook of type `Hook`. If the session has several hooks of this type, returns the first of them in the order of calls. May
   /// be called after `close`.
   template<class Hook>
   [[nodiscard]] Hook& hook() {
     return core().hooks().template get<Hook>();
   }
-  /// Returns the prefix of the checkpoint that was restored in the last recovery, or at the start if there was no recovery. Empty if no
-  /// checkpoint was restored at that time.
-  [[nodiscard]] const std::optional<std::string>& restored_from() const { return core().requests().facts().restored_from; }
-
-  /// Returns a copy of the state that a checkpoint would contain now. Call this function between two steps. Use the copy for predictions,
-  /// for an evaluation during the training, or to return to this state later. `restore(model, taken)` writes the copy `taken` into a model
-  /// with the same variables.
-  /// @errors `failed_precondition_error` in these cases: The session is closed. A hook rejected the state. The last run failed, in a hook
-  /// or in the step. The last recovery failed. `resource_exhausted_error` if the memory cannot be allocated.
-  /// @cost One copy of the variables, into a new block of memory of their size. The destructor of the snapshot frees the memory.
-  [[nodiscard]] stepwell::snapshot snapshot() { return core().copy_state(std::nullopt); }
-  /// Like `snapshot()`, but copies into a buffer of `pool`. The buffer returns to the pool when the snapshot is destroyed. Blocks until a
-  /// buffer is free. Deadlocks if the caller itself holds every buffer.
-  /// @cost One copy of the variables, into memory of the pool.
-  [[nodiscard]] stepwell::snapshot snapshot(snapshot_pool pool) {
-    core().check_copy();
-    return core().copy_state(pool.acquire());
-  }
-
-  /// Makes a checkpoint now, regardless of periods: all hooks that save are requested to save. If the state of this step is saved already,
-  /// no second checkpoint is made. Blocks until the checkpoint is durable. Returns the step that was saved.
-  /// @errors `failed_precondition_error` if the session is closed, if a hook has requested a stop or rejected the state, if the last step
-  ///   failed after it had begun, or if no hook saves. `deadline_exceeded_error` if the process is about to end and the checkpoint would not
-  ///   be durable in time. Failures of the save.
-  std::int64_t checkpoint_now() {
-    detail::drive(core(), core().protocol().save_now());
-    return core().step_saved_on_request();
-  }
-
-  /// Calls `end` of the hooks, makes the last checkpoint, and waits for all I/O, at most for `stop_grace_period_secs`. Does
-  /// nothing if the session is closed already.
-  /// @errors The first failure of a hook's `end`, of background I/O, or of a thread. If recovery is on, a transient failure of a thread is
-  ///   only logged. `deadline_exceeded_error` if the I/O does not end in time. The session is closed even if this function throws.
-  ///   `failed_precondition_error` in a child process made by `fork`, in which nothing is closed, even if the session is closed already.
-  /// @see D-15
-  void close() {
-    core().check_process();
-    detail::drive(core(), core().protocol().close());
-  }
-
-  [[nodiscard]] bool is_closed() const { return core().is_closed(); }
-
-  /// Closes the session after the error `failure`. Calls `on_error` of the hooks, unless it was already called for this error. Does not
-  /// call `end`, and makes no last checkpoint. Waits for pending I/O, at most for `stop_grace_period_secs`. Failures are
-  /// logged. Used by `with` and similar functions.
-  void abandon(std::exception_ptr failure) noexcept {
-    if (!gate_->is_moved_from()) { core().abandon(std::move(failure)); }
-  }
-  /// Returns true if `failure` is the last failure of the session, and a hook or the session's own work threw this exception object.
-  /// Returns false if the model's `step`, the source or other code threw it.
-  /// @see D-18
-  [[nodiscard]] bool came_from_hook(const std::exception_ptr& failure) const noexcept {
-    return !gate_->is_moved_from() && core().came_from_hook(failure);
-  }
-
-protected:
-  void throw_failure_of_threads() const { core().check_threads(); }
-
 private:
   friend class step_context<monitored_session>;
+  template<class, class>
+  friend class any_session;
 
   template<class... Args>
   auto run_within_step(Args&&... args) {
@@ -332,18 +236,7 @@ private:
     return run_type::result_of(detail::run_within_step<run_type>(core(), std::forward_as_tuple(std::forward<Args>(args)...)));
   }
 
-  struct delete_core {
-    void operator()(detail::session_gate* gate) const noexcept {
-      if (!gate->is_moved_from()) { delete static_cast<core_type*>(gate); }
-    }
-  };
-  using gate_type = std::unique_ptr<detail::session_gate, delete_core>;
-
-  /// @errors `failed_precondition_error` if this session was moved from.
-  [[nodiscard]] core_type& core() const { return detail::core_of<core_type>(*gate_); }
-
-  gate_type gate_;
-  int exceptions_at_birth_ = std::uncaught_exceptions();
+  [[nodiscard]] core_type& core() const { return static_cast<core_type&>(blocking_session::core()); }
 };
 
 template<class Given, class... Hooks>
@@ -362,20 +255,15 @@ class singular_monitored_session : public monitored_session<Raw, Held...> {
 public:
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
   explicit singular_monitored_session(Setup setup, Given&& given, Held... hooks)
-      : base(without_recovery(std::move(setup)), std::forward<Given>(given), std::move(hooks)...) {}
+      : base(without_recovery(std::move(setup)), std::forward<Given>(given), std::move(hooks)...) {
+    this->throw_failure_of_threads();
+  }
   template<detail::origin_of<Raw> Given>
     requires(!std::is_same_v<std::remove_cvref_t<Given>, singular_monitored_session>)
   explicit singular_monitored_session(Given&& given, Held... hooks)
       : singular_monitored_session(session_setup{}, std::forward<Given>(given), std::move(hooks)...) {}
 
   singular_monitored_session(singular_monitored_session&&) noexcept = default;
-
-  /// Like `monitored_session::should_stop`, but throws if a thread of the session has failed. @errors The first failure that the session's
-  /// threads reported.
-  [[nodiscard]] bool should_stop() const {
-    this->throw_failure_of_threads();
-    return base::should_stop();
-  }
 
   /// Returns the raw session. @errors `failed_precondition_error` if the session is closed. @see contract SING-3
   [[nodiscard]] Raw& raw_session() {

@@ -72,9 +72,6 @@ concept steps_from = training_session<Session> && requires(Session& session, Sou
 
 namespace detail {
 
-/// Throws `failed_precondition_error`: the session was moved from.
-[[noreturn]] void throw_moved_from();
-
 /// Returns true if `failure`, thrown by the body of a loop, is the normal end of the loop and not an error.
 template<class Session>
 [[nodiscard]] bool is_end_of_loop(const Session& session, const std::exception_ptr& failure) {

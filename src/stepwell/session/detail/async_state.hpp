@@ -139,9 +139,7 @@ public:
   /// Returns true if a step can run inline; consumes one from the time slice.
   [[nodiscard]] bool may_step_at_once() { return may_step_here_ && !slice_.is_over() && core_->may_step_at_once(); }
   /// @errors `failed_precondition_error` before the start.
-  void throw_unless_started() const {
-    if (!is_started()) { throw failed_precondition_error("the session is not started; await async_start() first"); }
-  }
+  void throw_unless_started() const { core_->throw_unless_started(); }
   /// @errors `failed_precondition_error` before the start, and while a cancelled recovery waits to be continued.
   void throw_unless_ready(const char* operation) const {
     throw_unless_started();

@@ -43,13 +43,6 @@ template<class Core>
   if (gate.is_moved_from()) [[unlikely]] { throw_moved_from(); }
   return static_cast<Core&>(gate);
 }
-/// Returns `should_stop()` of the session. @errors `failed_precondition_error` if the object was moved from.
-template<class Core>
-[[nodiscard, gnu::always_inline]] inline bool should_stop(session_gate& gate) {
-  if (gate.state().is_over()) [[unlikely]] { return detail::core_of<Core>(gate).should_stop(); }
-  return static_cast<Core&>(gate).is_stop_due();
-}
-
 /// Executes one call of `run`. A recovery repeats the run if the raw session accepts the arguments as lvalues. The check whether the session
 /// is closed is also the check whether the object was moved from. @see contract REC-2
 template<class Run, class Core>

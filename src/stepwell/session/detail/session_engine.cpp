@@ -190,6 +190,15 @@ void session_engine::throw_if_bad_state(std::string_view verb, std::string_view 
   }
 }
 
+void session_engine::throw_unless_started() const {
+  if (!state_.was_ready()) { throw failed_precondition_error("the session is not started; await async_start() first"); }
+}
+
+std::int64_t session_engine::global_step() const {
+  if (!has_raw()) { throw_unless_started(); }
+  return raw_step();
+}
+
 void session_engine::check_process() const {
   if (owner_.is_this_process()) { return; }
   throw failed_precondition_error(fmt::format(

@@ -75,6 +75,8 @@ public:
   /// Returns the reason why the loop ended: a stop; otherwise a failure after which the caller did not continue; otherwise the end of the
   /// last source.
   [[nodiscard]] stop_reason why() const;
+  /// @errors `failed_precondition_error` before the first creation.
+  [[nodiscard]] std::int64_t global_step() const;
   /// Returns false before the first creation of a raw session that is not given by the caller.
   [[nodiscard]] virtual bool has_raw() const noexcept = 0;
   /// Returns true if a recovery overcomes the last failure. If that failure is not transient, but a thread has failed with one that is, the
@@ -128,6 +130,8 @@ public:
   // ---- operations that are one piece of work
 
   [[nodiscard]] const detail::owner_process& owner() const noexcept { return owner_; }
+  /// @errors `failed_precondition_error` before the first creation.
+  void throw_unless_started() const;
   /// Throws `failed_precondition_error` in a child process made by `fork`.
   void check_process() const;
 

@@ -158,6 +158,8 @@ private:
   const bool is_moved_from_ = false;
 };
 [[nodiscard]] session_gate& moved_from_gate();
+/// Throws `failed_precondition_error`: the session was moved from.
+[[noreturn]] void throw_moved_from();
 
 /// The queries that the protocol makes between two pieces of work. None of them blocks.
 class protocol_host : public session_gate {
