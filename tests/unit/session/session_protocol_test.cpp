@@ -6,7 +6,7 @@
 #include "support/paths.hpp"
 
 #include <stepwell/base/error.hpp>
-#include <stepwell/session/detail/session_protocol.hpp>
+#include <stepwell/session/detail/session_scripts.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -40,30 +40,30 @@ bool is_transient(const std::exception_ptr& failure) {
 }
 
 /// A session that consists of answers.
-class fake_host final : public sw::detail::protocol_host {
+class fake_host {
 public:
-  bool should_stop() const noexcept override { return stops || state.is_over(); }
-  void end_body() noexcept override {}
-  bool is_recovery_due() override { return std::exchange(recovery_is_due, false); }
-  bool is_recovery_due_for_step_fn() override { return is_recovery_due(); }
-  bool is_boundary_due() const noexcept override { return boundary_is_due; }
-  bool ends_with_data() override { return true; }
-  bool can_recover() override { return recovers && last && is_transient(last); }
-  const std::exception_ptr& failure() const noexcept override { return last; }
-  bool was_interrupted(const std::exception_ptr& /*failure*/) const noexcept override { return interrupted; }
-  void clear_interruption() override { interrupted = false; }
-  void set_creation_failure(std::exception_ptr failure) noexcept override { last = std::move(failure); }
-  sw::clock::time_point next_attempt() const noexcept override { return sw::clock::time_point(std::chrono::seconds(7)); }
-  std::int64_t step_reached() const noexcept override { return 5; }
-  sw::detail::loop_place place_after_recovery(std::int64_t reached) const override { return {2, reached}; }
-  bool take_skip() noexcept override { return std::exchange(skips, false); }
-  void forget_failure() noexcept override {}
-  void check_save() const override {
+  bool should_stop() const noexcept { return stops || state.is_over(); }
+  void end_body() noexcept {}
+  bool is_recovery_due() { return std::exchange(recovery_is_due, false); }
+  bool is_recovery_due_for_step_fn() { return is_recovery_due(); }
+  bool is_boundary_due() const noexcept { return boundary_is_due; }
+  bool ends_with_data() { return true; }
+  bool can_recover() { return recovers && last && is_transient(last); }
+  const std::exception_ptr& failure() const noexcept { return last; }
+  bool was_interrupted(const std::exception_ptr& /*failure*/) const noexcept { return interrupted; }
+  void clear_interruption() { interrupted = false; }
+  void set_creation_failure(std::exception_ptr failure) noexcept { last = std::move(failure); }
+  sw::clock::time_point next_attempt() const noexcept { return sw::clock::time_point(std::chrono::seconds(7)); }
+  std::int64_t step_reached() const noexcept { return 5; }
+  sw::detail::loop_place place_after_recovery(std::int64_t reached) const { return {2, reached}; }
+  bool take_skip() noexcept { return std::exchange(skips, false); }
+  void forget_failure() noexcept {}
+  void check_save() const {
     if (state.is_closed()) { throw sw::failed_precondition_error("closed"); }
   }
-  void check_threads() const override {}
-  bool must_leave_group() const noexcept override { return leaves_group; }
-  bool ends_in_formation(const std::exception_ptr& /*failure*/) noexcept override { return stops_in_formation; }
+  void check_threads() const {}
+  bool must_leave_group() const noexcept { return leaves_group; }
+  bool ends_in_formation(const std::exception_ptr& /*failure*/) noexcept { return stops_in_formation; }
 
   /// What an engine does when a piece or a step fails.
   void fail(session_phase phase, std::exception_ptr failure) {
@@ -72,7 +72,7 @@ public:
   }
 
   sw::detail::session_state state;
-  sw::detail::session_protocol protocol{state, *this};
+  sw::detail::session_protocol<fake_host> protocol{state, *this};
   std::exception_ptr last;
   bool recovers = true;
   bool stops = false;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepwell/session/detail/script_coroutine.hpp"
 
-#include "stepwell/session/detail/session_protocol.hpp"
-
 #include <functional>
 #include <new>
 
@@ -35,12 +33,12 @@ void frame_arena::deallocate(void* frame, std::size_t bytes) noexcept {
   used_ -= rounded_up(bytes);
 }
 
-void* script::promise_type::operator new(std::size_t bytes, session_protocol& host) {
+void* script::promise_type::operator new(std::size_t bytes, script_frames& host) {
   auto* const header = static_cast<frame_header*>(host.frames().allocate(bytes + sizeof(frame_header)));
   header->arena = &host.frames();
   return header + 1;
 }
-void* script::promise_type::operator new(std::size_t bytes, session_protocol& host, step_attempt& /*attempt*/) {
+void* script::promise_type::operator new(std::size_t bytes, script_frames& host, step_attempt& /*attempt*/) {
   return operator new(bytes, host);
 }
 

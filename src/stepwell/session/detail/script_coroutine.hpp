@@ -15,7 +15,6 @@
 
 namespace stepwell::detail {
 
-class session_protocol;
 class step_attempt;
 
 /// The units of work of a session. A driver calls each as a whole: at once, or on another thread.
@@ -73,12 +72,21 @@ private:
   std::size_t used_ = 0;
 };
 
+/// The base of an object whose member functions are scripts.
+class script_frames {
+public:
+  [[nodiscard]] frame_arena& frames() noexcept { return frames_; }
+
+private:
+  frame_arena frames_;
+};
+
 /// A coroutine that yields actions. It is created suspended. Inside it, `co_await` an action or another script.
 ///
 ///     script s = protocol.start();
 ///     while (s.resume(failure)) { failure = execute(s.pending()); }
 ///
-/// It is a member function of `protocol`, without a parameter or with a `step_attempt`.
+/// It is a member function of `protocol`, a `script_frames`, without a parameter or with a `step_attempt`.
 /// @lifetime The protocol must outlive the script.
 class script {
 public:
@@ -149,8 +157,8 @@ public:
 
   // Not a template: g++ 14 takes a template for a mismatch with `operator delete`.
   // NOLINTBEGIN(misc-new-delete-overloads): the compiler calls this `operator delete` for the frames that both allocate
-  static void* operator new(std::size_t bytes, session_protocol& host);
-  static void* operator new(std::size_t bytes, session_protocol& host, step_attempt& attempt);
+  static void* operator new(std::size_t bytes, script_frames& host);
+  static void* operator new(std::size_t bytes, script_frames& host, step_attempt& attempt);
   static void operator delete(void* frame, std::size_t bytes) noexcept;
   // NOLINTEND(misc-new-delete-overloads)
 

@@ -42,7 +42,7 @@ enum class step_stage { creation, source, before_run, run, after_run, boundary }
 
 /// The work of a session, and its state.
 /// @threads The session's thread, except `should_stop`, `why`, `is_closed` and `metrics`.
-class session_engine : public detail::protocol_host {
+class session_engine : public detail::session_gate {
 public:
   ~session_engine() override;
 
@@ -53,7 +53,7 @@ public:
   [[nodiscard]] detail::source_registrations& sources() noexcept { return sources_; }
   [[nodiscard]] const training_options& options() const noexcept { return setup_.options; }
   [[nodiscard]] coordinator& threads() noexcept { return threads_; }
-  [[nodiscard]] detail::session_protocol& protocol() noexcept { return protocol_; }
+  [[nodiscard]] detail::session_protocol<session_engine>& protocol() noexcept { return protocol_; }
 
   /// Executes one unit of work of the protocol. `attempt` is for `attach_source` and `step`.
   /// @errors Those of the work.
@@ -61,12 +61,13 @@ public:
 
   // ---- questions
 
-  [[nodiscard]] bool should_stop() const noexcept final { return state_.is_over() || is_stop_due(); }
+  [[nodiscard]] bool should_stop() const noexcept { return state_.is_over() || is_stop_due(); }
   /// Returns true if a stop was requested, or a thread of the session has stopped for good.
   [[nodiscard]] bool is_stop_due() const noexcept {
     return requests_.signals()->stop_requested() || (threads_.should_stop() && stopped_by_threads());
   }
-  void end_body() noexcept final { requests_.works().end_body(); }
+  /// Called when an operation begins: the body of the loop has handled the last step. Works commit the states that they hold until then.
+  void end_body() noexcept { requests_.works().end_body(); }
   /// Returns true if the next step may begin at once: the loop is not over, no recovery is due, no work holds a state, and no thread of the
   /// session has stopped. If it returns false, the protocol determines what comes next.
   [[nodiscard, gnu::always_inline]] bool may_step_at_once() const noexcept {
@@ -81,22 +82,32 @@ public:
   [[nodiscard]] virtual bool has_raw() const noexcept = 0;
   /// Returns true if a recovery overcomes the last failure. If that failure is not transient, but a thread has failed with one that is, the
   /// failure of the thread becomes the last failure. @see contract WRAP-5
-  [[nodiscard]] bool can_recover() final;
+  [[nodiscard]] bool can_recover();
   /// Returns true if the session has to be created anew before the next run. @see contract WRAP-4
   /// @errors `failed_precondition_error` after the end. @see contract RUN-1
-  [[nodiscard]] bool is_recovery_due() final;
+  [[nodiscard]] bool is_recovery_due();
   /// Returns true if a run may begin at once, unless the session is closed.
   [[nodiscard, gnu::always_inline]] bool is_clear_to_run() const noexcept { return requests_.signals()->clear_to_run(); }
-  [[nodiscard]] bool is_recovery_due_for_step_fn() final;
-  [[nodiscard]] const std::exception_ptr& failure() const noexcept final { return failure_; }
-  [[nodiscard]] bool take_skip() noexcept final { return std::exchange(skip_batch_, false); }
+  /// Like `is_recovery_due`, before a step function, which may be called after a stop by a hook.
+  /// @errors `failed_precondition_error` if the session is closed.
+  [[nodiscard]] bool is_recovery_due_for_step_fn();
+  /// Returns the last failure.
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+  /// Returns true if the batch of the last rollback is to be skipped, as its hook requested. Further calls return false.
+  [[nodiscard]] bool take_skip() noexcept { return std::exchange(skip_batch_, false); }
   /// Throws the failure that a thread reported, if the session does not recover. @see contract SING-4
-  void check_threads() const final;
-  [[nodiscard]] bool must_leave_group() const noexcept final { return options().group && should_stop(); }
-  [[nodiscard]] bool ends_in_formation(const std::exception_ptr& failure) noexcept final;
-  [[nodiscard]] std::int64_t step_reached() const noexcept final;
-  [[nodiscard]] detail::loop_place place_after_recovery(std::int64_t reached) const final;
-  [[nodiscard]] bool ends_with_data() final;
+  void check_threads() const;
+  /// Returns true if the end of the loop, after a stop, ends the training of the other processes of a group, too.
+  [[nodiscard]] bool must_leave_group() const noexcept { return options().group && should_stop(); }
+  /// Returns true if a recovery failed with `failure` because of a stop while the processes of a group waited for each other. Forgets the
+  /// failure then: the loop ends as after any stop.
+  [[nodiscard]] bool ends_in_formation(const std::exception_ptr& failure) noexcept;
+  /// Returns the last step done, also if other sessions share the model.
+  [[nodiscard]] std::int64_t step_reached() const noexcept;
+  /// Returns the position of a loop after a recovery of a session that had reached step `reached`.
+  [[nodiscard]] detail::loop_place place_after_recovery(std::int64_t reached) const;
+  /// Returns true if the end of the data ends the loop; false if a thread that feeds it has failed and a recovery is due.
+  [[nodiscard]] bool ends_with_data();
   /// Checks that the session accepts runs.
   /// @errors `failed_precondition_error` if a hook has requested a stop, or the session is closed.
   /// @see contract RUN-1
@@ -125,7 +136,8 @@ public:
   void note_end_of_source(bool ended) noexcept { source_ended_ = ended; }
   /// Notifies the hooks of a failure and drops the requests of the failed step.
   [[gnu::noinline, gnu::cold]] void on_failure(step_stage stage, std::exception_ptr failure, int attempt = 1) noexcept;
-  [[gnu::cold]] void forget_failure() noexcept final;
+  /// Clears the last failure: either it was not a failure, or the loop continues after it.
+  [[gnu::cold]] void forget_failure() noexcept;
 
   // ---- operations that are one piece of work
 
@@ -173,6 +185,8 @@ protected:
   std::optional<close_progress> closing_;  // from `end_hooks` on
 
 private:
+  friend class detail::session_protocol<session_engine>;
+
   struct stop_for_application {
     std::shared_ptr<session_signals> signals;
     void operator()() const { signals->request_stop({stop_cause::stop_token, "the application's stop token"}); }
@@ -207,13 +221,17 @@ private:
   virtual bool request_save() = 0;
   virtual void end_hooks(detail::error_collector& failures) = 0;
 
-  // Functions of the protocol.
-  [[nodiscard]] bool is_boundary_due() const noexcept final { return is_boundary_due(may_trace_); }
-  [[nodiscard]] bool was_interrupted(const std::exception_ptr& failure) const noexcept final;
-  void clear_interruption() final { requests_.signals()->clear_interruption(); }
-  void set_creation_failure(std::exception_ptr failure) noexcept final { creation_failure_ = std::move(failure); }
-  [[nodiscard]] clock::time_point next_attempt() const noexcept final { return next_attempt_; }
-  void check_save() const final;
+  // Further questions of the protocol.
+  [[nodiscard]] bool is_boundary_due() const noexcept { return is_boundary_due(may_trace_); }
+  /// Returns true if `failure` is the result of an interruption of the creation.
+  [[nodiscard]] bool was_interrupted(const std::exception_ptr& failure) const noexcept;
+  void clear_interruption() { requests_.signals()->clear_interruption(); }
+  /// Stores the failure of a creation, for the piece `creation_failed`.
+  void set_creation_failure(std::exception_ptr failure) noexcept { creation_failure_ = std::move(failure); }
+  /// Returns the time at which the next attempt of a recovery is due. Valid after the piece `leave_failed`.
+  [[nodiscard]] clock::time_point next_attempt() const noexcept { return next_attempt_; }
+  /// Checks that a save is allowed. @errors `failed_precondition_error` if it is not.
+  void check_save() const;
 
   // Pieces of work.
   void find_checkpoint();
@@ -266,7 +284,7 @@ private:
 
   bool is_given_;
   bool may_trace_;
-  detail::session_protocol protocol_;
+  detail::session_protocol<session_engine> protocol_;
   recovery recovery_;
   detail::source_positions positions_;
   detail::source_registrations sources_;  // destroyed before `positions_`

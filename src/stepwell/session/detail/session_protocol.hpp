@@ -161,62 +161,14 @@ private:
 /// Throws `failed_precondition_error`: the session was moved from.
 [[noreturn]] void throw_moved_from();
 
-/// The queries that the protocol makes between two pieces of work. None of them blocks.
-class protocol_host : public session_gate {
-public:
-  ~protocol_host() override = default;
-  [[nodiscard]] virtual bool should_stop() const noexcept = 0;
-  /// Called when an operation begins: the body of the loop has handled the last step. Works commit the states that they hold until then.
-  virtual void end_body() noexcept = 0;
-  /// Returns true if the session has to be created again before its next run. @errors `failed_precondition_error` after the end.
-  [[nodiscard]] virtual bool is_recovery_due() = 0;
-  /// Like `is_recovery_due`, before a step function, which may be called after a stop by a hook.
-  /// @errors `failed_precondition_error` if the session is closed.
-  [[nodiscard]] virtual bool is_recovery_due_for_step_fn() = 0;
-  [[nodiscard]] virtual bool is_boundary_due() const noexcept = 0;
-  /// Returns true if the end of the data ends the loop; false if a thread that feeds it has failed and a recovery is due.
-  [[nodiscard]] virtual bool ends_with_data() = 0;
-  /// Returns true if a recovery may overcome the last failure. @errors The failure of a thread that caused it, if recovery is off.
-  [[nodiscard]] virtual bool can_recover() = 0;
-  /// Returns the last failure.
-  [[nodiscard]] virtual const std::exception_ptr& failure() const noexcept = 0;
-  /// Returns true if `failure` is the result of an interruption of the creation.
-  [[nodiscard]] virtual bool was_interrupted(const std::exception_ptr& failure) const noexcept = 0;
-  virtual void clear_interruption() = 0;
-  /// Stores the failure of a creation, for the piece `creation_failed`.
-  virtual void set_creation_failure(std::exception_ptr failure) noexcept = 0;
-  /// Returns the time at which the next attempt of a recovery is due. Valid after the piece `leave_failed`.
-  [[nodiscard]] virtual clock::time_point next_attempt() const noexcept = 0;
-  /// Returns the last step done, also if other sessions share the model.
-  [[nodiscard]] virtual std::int64_t step_reached() const noexcept = 0;
-  /// Returns the position of a loop after a recovery of a session that had reached step `reached`.
-  [[nodiscard]] virtual loop_place place_after_recovery(std::int64_t reached) const = 0;
-  /// Returns true if the batch of the last rollback is to be skipped, as its hook requested. Further calls return false.
-  [[nodiscard]] virtual bool take_skip() noexcept = 0;
-  /// Clears the last failure: either it was not a failure, or the loop continues after it.
-  virtual void forget_failure() noexcept = 0;
-  /// Checks that a save is allowed. @errors `failed_precondition_error` if it is not.
-  virtual void check_save() const = 0;
-  /// Returns true if the end of the loop, after a stop, ends the training of the other processes of a group, too.
-  [[nodiscard]] virtual bool must_leave_group() const noexcept = 0;
-  /// Returns true if a recovery failed with `failure` because of a stop while the processes of a group waited for each other. Forgets the
-  /// failure then: the loop ends as after any stop.
-  [[nodiscard]] virtual bool ends_in_formation(const std::exception_ptr& failure) noexcept = 0;
-  /// Called at the end of a loop. @errors A failure that a thread reported, if the session does not recover.
-  virtual void check_threads() const = 0;
-
-protected:
-  protocol_host() = default;
-};
-
-/// The scripts of one session. One script runs at a time.
+/// The scripts of one session. One script runs at a time. `Host` is the session: it answers the questions that the scripts ask between two
+/// pieces of work, and none of its answers blocks.
 /// @lifetime `state` and `host` must outlive it, and it must outlive its scripts.
 /// @threads The session's thread.
-class session_protocol {
+template<class Host>
+class session_protocol : public script_frames {
 public:
-  session_protocol(session_state& state, protocol_host& host) noexcept : state_(state), host_(host) {}
-  session_protocol(const session_protocol&) = delete;
-  session_protocol& operator=(const session_protocol&) = delete;
+  session_protocol(session_state& state, Host& host) noexcept : state_(state), host_(host) {}
 
   /// Calls `begin` of the hooks and creates the session, with retries. If it is cancelled, the next call continues where it stopped.
   [[nodiscard]] script start();
@@ -230,8 +182,6 @@ public:
   /// Calls `end` of the hooks, makes the last save, and waits for all I/O.
   [[nodiscard]] script close();
 
-  [[nodiscard]] frame_arena& frames() noexcept { return frames_; }
-
 private:
   [[nodiscard]] script create();
   [[nodiscard]] script recover();
@@ -239,9 +189,8 @@ private:
   [[nodiscard]] script attempt_once(step_attempt& attempt);
 
   session_state& state_;
-  protocol_host& host_;
+  Host& host_;
   std::int64_t reached_ = 0;  // the step reached before the recovery
-  frame_arena frames_;
 };
 
 }  // namespace stepwell::detail
