@@ -33,9 +33,9 @@ struct darts {
 /// Trains in `directory` up to `last_step`, from the newest checkpoint if there is one.
 double train(const std::string& directory, std::int64_t last_step) {
   darts model;
-  auto session =
-      sw::monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none},
-                                     sw::stop_at_step_hook{{.last_step = last_step}});
+  auto session = sw::monitored_training_session(
+      model, {.checkpoint_dir = directory, .saves = {.save_steps = 1000}, .step_counter = {.every_n_steps = sw::none}},
+      sw::stop_at_step_hook{{.last_step = last_step}});
   const auto first = session.global_step();
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();  // also saves the last step

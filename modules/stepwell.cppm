@@ -69,6 +69,7 @@ module;
 #include "stepwell/protocol/feed.hpp"
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/hook_options.hpp"
 #include "stepwell/protocol/preemption_plan.hpp"
 #include "stepwell/protocol/prometheus.hpp"
 #include "stepwell/protocol/raw_session.hpp"
@@ -86,6 +87,7 @@ module;
 #include "stepwell/session/any_session.hpp"
 #include "stepwell/session/async_options.hpp"
 #include "stepwell/session/async_session.hpp"
+#include "stepwell/session/common_session.hpp"
 #include "stepwell/session/monitored_session.hpp"
 #include "stepwell/session/training_options.hpp"
 #include "stepwell/session/training_session.hpp"
@@ -451,8 +453,6 @@ using stepwell::best_checkpoint_hook;
 using stepwell::best_checkpoint_options;
 using stepwell::can_keep_result;
 using stepwell::checkpoint_saver_hook;
-using stepwell::checkpoint_saver_listener;
-using stepwell::checkpoint_saver_options;
 using stepwell::coordinator;
 using stepwell::early_stopping_hook;
 using stepwell::early_stopping_mode;
@@ -508,7 +508,6 @@ using stepwell::session_requests;
 using stepwell::shown_elements;
 using stepwell::skip_batch;
 using stepwell::step_counter_hook;
-using stepwell::step_counter_options;
 using stepwell::stop_after_n_evals_hook;
 using stepwell::stop_after_n_evals_options;
 using stepwell::stop_at_epoch;
@@ -521,7 +520,6 @@ using stepwell::stop_when;
 using stepwell::stop_when_hook;
 using stepwell::summarize_every;
 using stepwell::summary_saver_hook;
-using stepwell::summary_saver_options;
 using stepwell::tag_map;
 using stepwell::tensor_text;
 using stepwell::time_limit_hook;
@@ -620,6 +618,8 @@ using stepwell::boundary_requests;
 using stepwell::boundary_state;
 using stepwell::boundary_work;
 using stepwell::boundary_works;
+using stepwell::checkpoint_saver_listener;
+using stepwell::checkpoint_saver_options;
 using stepwell::chief_only;
 using stepwell::chief_only_hook;
 using stepwell::chief_only_hooks;
@@ -671,11 +671,13 @@ using stepwell::source_state_prefix;
 using stepwell::state_name_of;
 using stepwell::state_version;
 using stepwell::stateful_hook;
+using stepwell::step_counter_options;
 using stepwell::stop_cause;
 using stepwell::stop_cause_name;
 using stepwell::stop_condition;
 using stepwell::stop_reason;
 using stepwell::stop_text_name;
+using stepwell::summary_saver_options;
 using stepwell::tag;
 using stepwell::tagged;
 using stepwell::trace_level;
@@ -685,6 +687,11 @@ using stepwell::version_name;
 using stepwell::wait_limits;
 using stepwell::watched_values;
 }  // namespace stepwell
+
+// protocol
+export namespace stepwell::summary {
+using stepwell::summary::metric_writer;
+}  // namespace stepwell::summary
 
 // schedules
 export namespace stepwell::schedules {
@@ -715,7 +722,9 @@ using stepwell::async_options;
 using stepwell::async_step_context;
 using stepwell::async_with;
 using stepwell::backoff_of;
+using stepwell::blocking_session;
 using stepwell::check_retry_policy;
+using stepwell::common_session;
 using stepwell::epoch_scope;
 using stepwell::erasable_session;
 using stepwell::is_recoverable;
@@ -740,11 +749,6 @@ using stepwell::training_session;
 using stepwell::unseekable_policy;
 using stepwell::with;
 }  // namespace stepwell
-
-// session
-export namespace stepwell::summary {
-using stepwell::summary::metric_writer;
-}  // namespace stepwell::summary
 
 // summary
 export namespace stepwell::summary {

@@ -48,9 +48,9 @@ asio::awaitable<void> train(const options& wanted, asio::any_io_executor compute
 
   // A stop by `request_stop` of the session would end the next start, too.
   std::stop_source stopping;
-  sw::training_options how{.checkpoint_dir = wanted.run_dir,  // a named variable, because g++ 12 destroys an aggregate twice
-                           .save_checkpoint_secs = 30,        // if the aggregate is made inside an awaited expression
-                           .log_step_count_steps = 10'000,
+  sw::training_options how{.checkpoint_dir = wanted.run_dir,
+                           .saves = {.save_secs = 30},
+                           .step_counter = {.every_n_steps = 10'000},
                            .stop_token = stopping.get_token(),
                            .stop_on = {SIGINT, SIGTERM}};
   sw::stop_at_step_hook end{{.last_step = wanted.steps}};

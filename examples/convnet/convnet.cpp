@@ -33,7 +33,7 @@ int main(int count, char** arguments) {
   auto batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});
 
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = run_dir, .save_checkpoint_steps = 20}, sw::stop_at_step_hook{{.last_step = last_step}},
+      model, {.checkpoint_dir = run_dir, .saves = {.save_steps = 20}}, sw::stop_at_step_hook{{.last_step = last_step}},
       sw::nan_tensor_hook{&convnet::trainee::result::scores},
       sw::logging_tensor_hook{{.every_n_iter = 50}, sw::tag("loss", &convnet::trainee::result::loss)},
       sw::summary_saver_hook{

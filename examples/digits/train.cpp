@@ -77,10 +77,9 @@ outcome train(network& model, const datasets& data, const options& wanted) {
   auto session = sw::monitored_training_session(
       model,
       {.checkpoint_dir = wanted.run_dir,
-       .save_checkpoint_steps = wanted.save_steps,
-       .save_summaries_steps = 100,
-       .log_step_count_steps = 5000,
-       .hparams = settings_of(model, wanted),
+       .saves = {.save_steps = wanted.save_steps},
+       .summaries = {.save_steps = 100, .hparams = settings_of(model, wanted)},
+       .step_counter = {.every_n_steps = 5000},
        .stop_on = {SIGINT, SIGTERM},
        .group = wanted.group ? model.group : nullptr},
       sw::summaries(sw::summary::scalar("train/loss", &network::result::loss),

@@ -102,7 +102,7 @@ void train(const std::shared_ptr<sw::group>& group, const std::string& run_dir, 
   const auto examples = noisy_wave(1000);
   cubic model(group);
   auto batches = sw::data::shuffled_batches(sw::parts_of(examples, group), {.batch_size = 40, .seed = 3});
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = run_dir, .save_checkpoint_steps = 50, .group = group},
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = run_dir, .saves = {.save_steps = 50}, .group = group},
                                                 sw::stop_at_step(last_step));
   for (const auto& step : session.steps(batches)) {
     if (group->is_chief() && step.global_step % 50 == 0) {

@@ -88,7 +88,7 @@ int main(int count, char** arguments) {
   auto batches = sw::data::prefetch(sw::data::shuffled_batches(sw::libtorch::examples(std::move(dataset)), {.batch_size = 32, .seed = 3}));
 
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = run_dir, .save_checkpoint_steps = 5, .save_summaries_steps = 10},
+      model, {.checkpoint_dir = run_dir, .saves = {.save_steps = 5}, .summaries = {.save_steps = 10}},
       sw::stop_at_step_hook{{.last_step = last_step}}, sw::summaries(sw::summary::scalar("loss", &trainee::result::loss)),
       sw::libtorch::scheduled(model.optimizer, sw::schedules::exponential_decay({.initial = 0.1, .decay_steps = 20, .decay_rate = 0.9})));
   for (const auto& step : session.steps(batches)) {

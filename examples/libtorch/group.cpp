@@ -104,7 +104,7 @@ void train(const std::string& run_dir, std::int64_t last_step, int killed_rank, 
   trainee model(group);
   auto batches = sw::data::shuffled_batches(sw::parts_of(examples, group), {.batch_size = 64, .seed = 3});
   auto session =
-      sw::monitored_training_session(model, {.checkpoint_dir = run_dir, .save_checkpoint_steps = 20, .max_wait_secs = 120, .group = group},
+      sw::monitored_training_session(model, {.checkpoint_dir = run_dir, .saves = {.save_steps = 20}, .max_wait_secs = 120, .group = group},
                                      sw::stop_at_step_hook{{.last_step = last_step}}, sw::nan_tensor_hook{&trainee::result::loss});
   for (const auto& step : session.steps(batches)) {
     std::printf("step %lld loss %.6f bits %016llx\n", static_cast<long long>(step.global_step), step.value.loss, bits_of(model.network));

@@ -96,7 +96,7 @@ int main(int count, char** arguments) {
     return now.generator.ptr()->forward<torch::Tensor>(noise);
   };
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = run_dir, .save_checkpoint_steps = 5, .save_summaries_steps = 10, .check_summaries = true},
+      model, {.checkpoint_dir = run_dir, .saves = {.save_steps = 5}, .summaries = {.save_steps = 10, .check_variables = true}},
       sw::stop_at_step_hook{{.last_step = last_step}},
       sw::summaries(sw::summary::scalar("loss/judge", &trainee::result::judge_loss),
                     sw::summary::scalar("loss/generator", &trainee::result::generator_loss),

@@ -85,7 +85,7 @@ int main(int count, char** arguments) {
   torch::manual_seed(1);
   trainee model;
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = run_dir, .save_checkpoint_steps = 5, .save_summaries_steps = 10, .check_update_fence = true},
+      model, {.checkpoint_dir = run_dir, .saves = {.save_steps = 5}, .summaries = {.save_steps = 10}, .check_update_fence = true},
       sw::stop_at_step_hook{{.last_step = last_step}}, sw::summaries(sw::summary::scalar("loss", &trainee::result::loss)));
   for (const auto& step : session.steps()) {
     if (step.global_step == killed_at) { std::raise(SIGKILL); }

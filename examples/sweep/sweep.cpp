@@ -98,11 +98,9 @@ double error_of_run(const std::string& directory, const hyper_parameters& with) 
   auto session = sw::monitored_training_session(
       model,
       {.checkpoint_dir = directory,
-       .save_checkpoint_steps = 100,
-       .log_step_count_steps = sw::none,
-       .max_to_keep = 1,
-       .hparams = {{{"rate", with.rate}, {"momentum", with.momentum}, {"batch_size", with.batch_size}, {"seed", with.seed}}},
-       .saver = {.sync = false}},  // a killed process loses nothing; a power failure loses short runs only
+       .saves = {.save_steps = 100, .saver = {.max_to_keep = 1, .sync = false}},
+       .summaries = {.hparams = {{{"rate", with.rate}, {"momentum", with.momentum}, {"batch_size", with.batch_size}, {"seed", with.seed}}}},
+       .step_counter = {.every_n_steps = sw::none}},  // a killed process loses nothing; a power failure loses short runs only
       sw::stop_at_step(last_step), sw::nan_tensor_hook{{.fail_on_nan_loss = false}, &polynomial::result::loss},
       sw::summarize_every(50, directory, sw::summary::scalar("loss", &polynomial::result::loss),
                           sw::summary::scalar("test/error", test_error)));

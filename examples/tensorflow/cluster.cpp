@@ -99,7 +99,7 @@ void train(const arguments& given, const std::string& master) {
   auto graph = build_line(given);
   const bool is_chief = given.job == "chief";
   auto session = sw::monitored_training_session(
-      graph, {.master = master, .is_chief = is_chief, .checkpoint_dir = given.run_dir, .save_checkpoint_steps = 100},
+      graph, {.master = master, .is_chief = is_chief, .checkpoint_dir = given.run_dir, .saves = {.save_steps = 100}},
       tf::graph_options{.runtime = {.operation_timeout_in_ms = 10'000}}, sw::nan_tensor_hook{"loss"},
       sw::stop_at_step_hook{{.last_step = given.steps}});
   std::printf("%s %d begins after step %lld\n", given.job.c_str(), given.task, static_cast<long long>(session.global_step()));

@@ -64,7 +64,7 @@ void run(const digits::options& wanted) {
   auto session =
       sw::monitored_training_session(graph,
                                      {.checkpoint_dir = wanted.run_dir,
-                                      .save_checkpoint_steps = wanted.save_steps,
+                                      .saves = {.save_steps = wanted.save_steps},
                                       .config = {.intra_op_parallelism_threads = wanted.threads, .inter_op_parallelism_threads = 1}},
                                      sw::stop_at_step_hook{{.last_step = wanted.steps}}, sw::nan_tensor_hook{"loss"});
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {}

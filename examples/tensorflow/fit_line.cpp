@@ -18,8 +18,8 @@ void train(const char* file) {
   auto graph = sw::tensorflow::graph::import_meta_graph(file);
   auto session = sw::monitored_training_session(graph,
                                                 {.checkpoint_dir = "line-run",
-                                                 .save_checkpoint_steps = 100,
-                                                 .save_summaries_steps = 10,
+                                                 .saves = {.save_steps = 100},
+                                                 .summaries = {.save_steps = 10},
                                                  .config = {.inter_op_parallelism_threads = 1}},
                                                 sw::nan_tensor_hook{"loss:0"}, sw::stop_at_step_hook{{.last_step = 300}});
 

@@ -68,7 +68,7 @@ struct regression {
 regression::matrix train(const std::string& directory, std::int64_t last_step) {
   regression model;
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 50}, sw::stop_at_step_hook{{.last_step = last_step}},
+      model, {.checkpoint_dir = directory, .saves = {.save_steps = 50}}, sw::stop_at_step_hook{{.last_step = last_step}},
       sw::nan_tensor_hook{&regression::result::gradient},
       sw::summary_saver_hook{{.save_steps = 10},
                              sw::summary::scalar("loss", &regression::result::loss),

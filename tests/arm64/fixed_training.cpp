@@ -75,8 +75,8 @@ void train(const std::string& directory) {
   auto session =
       sw::monitored_training_session(trained,
                                      {.checkpoint_dir = directory,
-                                      .save_checkpoint_steps = 6,
-                                      .log_step_count_steps = sw::none,
+                                      .saves = {.save_steps = 6},
+                                      .step_counter = {.every_n_steps = sw::none},
                                       .clock = std::make_shared<sw::manual_clock>()},
                                      std::ref(average), sw::early_stopping_hook{{.patience = 1000}, &model::result::loss},
                                      sw::best_checkpoint_hook{{.keep = 2}, &model::result::loss}, sw::stop_at_step_hook{{.last_step = 40}});

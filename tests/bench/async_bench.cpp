@@ -144,7 +144,7 @@ lateness worst_beside_training(asio::io_context& loop, std::int64_t mebibytes, i
   files->before_each([](const sw::test::event& what) {
     if (what.kind == sw::test::operation::write) { std::this_thread::sleep_for(2ms); }
   });
-  sw::training_options options{.checkpoint_dir = directory.path(), .save_checkpoint_steps = 20, .saver = {.file_system = files}};
+  sw::training_options options{.checkpoint_dir = directory.path(), .saves = {.save_steps = 20, .saver = {.file_system = files}}};
   auto session = sw::monitored_training_session(sw::defer_start(sw::async_options().steps_on(pool.get_executor())), model, options);
   bool is_over = false;
   auto trained = asio::co_spawn(loop, train_until(session, is_over), asio::use_future);

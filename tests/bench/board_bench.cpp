@@ -105,7 +105,7 @@ int measure_steps(int rounds) {
   working bare_model{.rounds = work};
   working watched_model{.rounds = work};
   std::string url;
-  const sw::training_options quiet{.log_step_count_steps = sw::none};
+  const sw::training_options quiet{.step_counter = {.every_n_steps = sw::none}};
   auto bare = sw::monitored_training_session(bare_model, quiet);
   auto watched = sw::monitored_training_session(
       watched_model, quiet,

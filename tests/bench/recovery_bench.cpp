@@ -60,9 +60,11 @@ void recoveries_from_checkpoints(benchmark::State& state) {
   for (auto _ : state) {
     const sw::test::temporary_directory directory;
     sw::test::failing_model model;
-    sw::training_options options{
-        .checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .save_summaries_steps = sw::none, .log_step_count_steps = sw::none};
-    options.saver.sync = false;
+    sw::training_options options{.checkpoint_dir = directory.path(),
+                                 .saves = {.save_steps = 1},
+                                 .summaries = {.save_steps = sw::none},
+                                 .step_counter = {.every_n_steps = sw::none}};
+    options.saves.saver.sync = false;
     options.retry.initial_backoff = 0;
     auto session = sw::monitored_training_session(model, options);
     report(state, times_of(session, model, 1'000));

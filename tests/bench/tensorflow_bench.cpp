@@ -52,8 +52,8 @@ double micros_of(auto&& action) {
 }
 sw::training_options options_in(const std::string& directory) {
   return {.checkpoint_dir = directory,
-          .save_summaries_steps = 1'000'000'000,
-          .log_step_count_steps = 1'000'000'000,
+          .summaries = {.save_steps = 1'000'000'000},
+          .step_counter = {.every_n_steps = 1'000'000'000},
           .config = {.intra_op_parallelism_threads = 1, .inter_op_parallelism_threads = 1}};
 }
 
@@ -180,8 +180,8 @@ void stall(const std::string& file) {
   const stepwell::test::temporary_directory directory;
   auto graph = tf::graph::import_meta_graph(file);
   auto options = options_in(directory.path());
-  options.save_checkpoint_steps = period;
-  options.max_to_keep = 1;
+  options.saves.save_steps = period;
+  options.saves.saver.max_to_keep = 1;
   auto session = sw::monitored_training_session(graph, options, tf::graph_options{.save_graph_def = false});
   std::size_t bytes = 0;
   for (const auto& one : session.raw_session().variables()) {

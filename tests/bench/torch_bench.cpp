@@ -46,7 +46,7 @@ void monitored_convnet_against_bare_loop(benchmark::State& state) {
   auto same_batches = sw::data::shuffled_batches(to_learn, {.batch_size = 32, .seed = 3});
 
   auto session =
-      sw::monitored_training_session(watched, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 10},
+      sw::monitored_training_session(watched, {.checkpoint_dir = directory.path(), .saves = {.save_secs = 10}},
                                      sw::stop_at_step_hook{{.last_step = 1'000'000}}, sw::nan_tensor_hook{&convnet::trainee::result::loss},
                                      sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 100},
                                                             sw::summary::scalar("loss", &convnet::trainee::result::loss)});

@@ -63,7 +63,7 @@ int main(int count, char** arguments) {
   if (directory == "-") {
     train({});
   } else {
-    train({.checkpoint_dir = directory, .save_checkpoint_steps = last_step},
+    train({.checkpoint_dir = directory, .saves = {.save_steps = last_step}},
           sw::summary_saver_hook({.save_steps = 1}, sw::summary::scalar("loss", &falling::result::loss),
                                  sw::summary::scalar("wave", &falling::result::wave)));
   }

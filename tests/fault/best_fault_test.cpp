@@ -76,15 +76,16 @@ run_end train(session_way way, const std::string& directory, const std::shared_p
   endless source;
   run_end end;
   try {
-    sw::test::train(way, model,
-                    sw::training_options{.checkpoint_dir = directory,
-                                         .save_checkpoint_steps = 2,
-                                         .save_summaries_steps = sw::none,
-                                         .log_step_count_steps = sw::none,
-                                         .saver = {.when_busy = sw::when_busy::wait, .on_error = on_error(with), .file_system = files},
-                                         .retry = {.initial_backoff = 0}},
-                    source, -1, sw::best_checkpoint_hook{{.saver = saver}, score},
-                    sw::early_stopping_hook{{.patience = 99, .restore_best = true}, score}, sw::stop_at_step(last_step));
+    sw::test::train(
+        way, model,
+        sw::training_options{
+            .checkpoint_dir = directory,
+            .saves = {.save_steps = 2, .saver = {.when_busy = sw::when_busy::wait, .on_error = on_error(with), .file_system = files}},
+            .summaries = {.save_steps = sw::none},
+            .step_counter = {.every_n_steps = sw::none},
+            .retry = {.initial_backoff = 0}},
+        source, -1, sw::best_checkpoint_hook{{.saver = saver}, score},
+        sw::early_stopping_hook{{.patience = 99, .restore_best = true}, score}, sw::stop_at_step(last_step));
   } catch (...) { end.failure = std::current_exception(); }
   end.step_of_model = model.next;
   return end;

@@ -13,7 +13,7 @@ int main(int count, char** words) {
   if (count != 2) { return 2; }
   try {
     stepwell::test::counting_model model;
-    auto session = stepwell::monitored_training_session(model, {.checkpoint_dir = words[1], .save_checkpoint_steps = 1});
+    auto session = stepwell::monitored_training_session(model, {.checkpoint_dir = words[1], .saves = {.save_steps = 1}});
     session.run();
     std::puts("holding");
     std::fflush(stdout);

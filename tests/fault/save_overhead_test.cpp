@@ -56,11 +56,11 @@ struct machine_rig : session_rig, sw::checkpoint_saver_listener, std::enable_sha
 
   [[nodiscard]] auto session_with(double share, sw::interval_bounds bounds = {}) {
     auto made = options();
-    made.save_checkpoint_steps = {};
-    made.save_checkpoint_overhead = share;
-    made.save_checkpoint_interval = bounds;
-    made.checkpoint_listeners = {shared_from_this()};
-    made.max_to_keep = 1;
+    made.saves.save_steps = {};
+    made.saves.save_overhead = share;
+    made.saves.save_interval = bounds;
+    made.saves.listeners = {shared_from_this()};
+    made.saves.saver.max_to_keep = 1;
     return sw::monitored_training_session(model, made);
   }
   /// Runs steps and returns the share of their time that saving cost.

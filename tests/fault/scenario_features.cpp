@@ -43,7 +43,7 @@ data::record_files_options records_in(const std::string& directory) {
 
 void train_with_features(const std::string& directory) {
   static const std::vector<double> test_set{1, 2, 3};
-  training_options options{.checkpoint_dir = directory, .save_checkpoint_steps = 3};
+  training_options options{.checkpoint_dir = directory, .saves = {.save_steps = 3}};
   options.metrics = {std::make_shared<summary::csv_writer>(directory + "/metrics.csv"),
                      std::make_shared<summary::jsonl_writer>(directory + "/metrics.jsonl")};
   const auto loss = measure("loss", metrics::mean(), [](double value) { return value; });

@@ -86,12 +86,12 @@ inline auto large_summaries() {
 inline training_options options_in(const std::string& directory, endless_queue& batches) {
   training_options options;
   options.checkpoint_dir = directory;
-  options.save_checkpoint_steps = 3;
-  options.save_summaries_steps = 2;
-  options.log_step_count_steps = 3;
-  options.max_to_keep = 2;
+  options.saves.save_steps = 3;
+  options.summaries.save_steps = 2;
+  options.step_counter.every_n_steps = 3;
+  options.saves.saver.max_to_keep = 2;
   options.metrics = {std::make_shared<summary::csv_writer>(directory + "/metrics.csv")};
-  options.saver.shards = 2;
+  options.saves.saver.shards = 2;
   options.queue_runners = {batches.runner()};
   options.stop_on = {SIGTERM};
   return options;

@@ -31,9 +31,9 @@ std::int64_t run_and_see(session_rig& rig) {
   const auto heard = std::make_shared<listener>();
   try {
     auto options = rig.options();
-    options.max_to_keep = 2;
-    options.save_summaries_steps = 1;
-    options.checkpoint_listeners = {heard};
+    options.saves.saver.max_to_keep = 2;
+    options.summaries.save_steps = 1;
+    options.saves.listeners = {heard};
     auto session = sw::monitored_training_session(rig.model, options, sw::stop_at_step_hook{{.last_step = last_step}});
     sw::test::counting_source source;
     for ([[maybe_unused]] const auto& step : session.steps(source)) {}

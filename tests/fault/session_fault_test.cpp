@@ -160,7 +160,7 @@ TEST_CASE("HOOK-CKPT-15 under warn a full disk is logged, training continues, an
   sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();
-  options.saver.on_error = sw::on_save_error::warn();
+  options.saves.saver.on_error = sw::on_save_error::warn();
   auto session = sw::monitored_training_session(rig.model, options);
   wait_for_saves(session);
   rig.files->inject({.kind = operation::write, .path_contains = "model.ckpt-2", .errno_value = ENOSPC, .from_then_on = true});
@@ -177,7 +177,7 @@ TEST_CASE("under retry a passing failure is tried again when its time has come; 
   sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();
-  options.saver.on_error = sw::on_save_error::retry(3, 10s);
+  options.saves.saver.on_error = sw::on_save_error::retry(3, 10s);
   auto session = sw::monitored_training_session(rig.model, options);
   wait_for_saves(session);
   const auto alarms = rig.clock->pending();
@@ -274,8 +274,8 @@ TEST_CASE("an event file that cannot be written is an error once, at the next bo
   sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();
-  options.save_summaries_steps = 1;
-  options.log_step_count_steps = 1;
+  options.summaries.save_steps = 1;
+  options.step_counter.every_n_steps = 1;
   auto session =
       sw::monitored_training_session(rig.model, options, sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss)));
   wait_for_saves(session);
@@ -302,7 +302,7 @@ TEST_CASE("an event file of checkpoint notes or step rates alone is listened to 
   session_rig rig;
   const bool has_rates = GENERATE(false, true);
   auto options = rig.options();
-  if (has_rates) { options.log_step_count_steps = 1; }
+  if (has_rates) { options.step_counter.every_n_steps = 1; }
   if (has_rates) { options.summary_dir = rig.directory / "events"; }
   auto session = sw::monitored_training_session(rig.model, options);
   wait_for_saves(session);

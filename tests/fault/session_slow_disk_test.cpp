@@ -48,9 +48,9 @@ struct slow_rig : session_rig {
 
   sw::test::adding_options slow_options(sw::when_busy policy) const {
     auto made = options();
-    made.save_checkpoint_steps = 1;
-    made.saver.max_staged_bytes = std::size_t{8} << 20;  // two small snapshots
-    made.saver.when_busy = policy;
+    made.saves.save_steps = 1;
+    made.saves.saver.max_staged_bytes = std::size_t{8} << 20;  // two small snapshots
+    made.saves.saver.when_busy = policy;
     made.stop_grace_period_secs = 30;
     return made;
   }
@@ -98,9 +98,9 @@ TEST_CASE("when_busy postpone: a save due while one is written is made when that
   slow_rig rig;
   const auto heard = std::make_shared<hearing>();
   auto options = rig.slow_options(sw::when_busy::postpone);
-  options.save_checkpoint_steps = 3;
-  options.saver.max_staged_bytes = 0;
-  options.checkpoint_listeners = {heard};
+  options.saves.save_steps = 3;
+  options.saves.saver.max_staged_bytes = 0;
+  options.saves.listeners = {heard};
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);  // saves step 0, whose write waits at the gate
   rig.gate->wait_for_somebody();
@@ -127,8 +127,8 @@ TEST_CASE("when_busy postpone: a save due while one is written is made when that
 TEST_CASE("checkpoint_now is not postponed", "[fault][session][slow]") {
   slow_rig rig;
   auto options = rig.slow_options(sw::when_busy::postpone);
-  options.save_checkpoint_steps = 100;
-  options.saver.max_staged_bytes = 0;
+  options.saves.save_steps = 100;
+  options.saves.saver.max_staged_bytes = 0;
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);
   rig.gate->wait_for_somebody();
@@ -143,8 +143,8 @@ TEST_CASE("checkpoint_now is not postponed", "[fault][session][slow]") {
 TEST_CASE("a session with saves holds one copy of its variables at a time", "[fault][session][slow]") {
   slow_rig rig;
   auto options = rig.slow_options(sw::when_busy::postpone);
-  options.saver.max_staged_bytes = 0;
-  options.save_checkpoint_steps = 2;
+  options.saves.saver.max_staged_bytes = 0;
+  options.saves.save_steps = 2;
   rig.model.weights.resize(100'000);
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);
@@ -185,8 +185,8 @@ TEST_CASE("while there is no checkpoint, a recovery continues from the snapshot 
   sw::test::log_capture log;
   slow_rig rig;
   auto options = rig.slow_options(sw::when_busy::postpone);
-  options.saver.max_staged_bytes = 0;
-  options.saver.on_error = sw::on_save_error::warn();
+  options.saves.saver.max_staged_bytes = 0;
+  options.saves.saver.on_error = sw::on_save_error::warn();
   options.retry.initial_backoff = 0;
   rig.files->inject({.kind = operation::sync, .path_contains = "model.ckpt-0", .errno_value = EIO});
   auto session = sw::monitored_training_session(rig.model, options);
@@ -214,7 +214,7 @@ TEST_CASE("when_busy skip: what finds no room is not saved, with a warning, and 
   slow_rig rig;
   const auto heard = std::make_shared<hearing>();
   auto options = rig.slow_options(sw::when_busy::skip);
-  options.checkpoint_listeners = {heard};
+  options.saves.listeners = {heard};
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);  // saves step 0, whose write waits at the gate
   run_until(session, 4);
@@ -256,7 +256,7 @@ TEST_CASE("when_busy coalesce: the newest takes the place of the one that waits"
   slow_rig rig;
   const auto heard = std::make_shared<hearing>();
   auto options = rig.slow_options(sw::when_busy::coalesce);
-  options.checkpoint_listeners = {heard};
+  options.saves.listeners = {heard};
   rig.gate->close();
   auto session = sw::monitored_training_session(rig.model, options);
   rig.gate->wait_for_somebody();
@@ -300,7 +300,7 @@ TEST_CASE("close waits no longer than its grace period for a stuck event file", 
   slow_rig rig("tfevents");
   {
     auto options = rig.slow_options(sw::when_busy::wait);
-    options.saver.pool = std::make_shared<sw::io::pool>(2);  // a second thread, so that saves do not wait for events
+    options.saves.saver.pool = std::make_shared<sw::io::pool>(2);  // a second thread, so that saves do not wait for events
     auto session = sw::monitored_training_session(rig.model, options);
     run_until(session, 2);
     wait_for_saves(session);  // the deadline below applies to the event file only
@@ -310,7 +310,7 @@ TEST_CASE("close waits no longer than its grace period for a stuck event file", 
       rig.clock->advance(31s);
     });
     CHECK_THROWS_AS(session.close(), sw::deadline_exceeded_error);
-    rig.pool = options.saver.pool;
+    rig.pool = options.saves.saver.pool;
   }
   CHECK(rig.steps() == "0 1 2");
 }
@@ -323,7 +323,7 @@ struct recording_rig : slow_rig {
 
   sw::test::adding_options recording_options() const {
     auto made = options();
-    made.save_summaries_steps = 1;
+    made.summaries.save_steps = 1;
     return made;
   }
   static auto recorded() {
@@ -417,7 +417,7 @@ TEST_CASE("a try again that is due too late for close is made at once", "[fault]
   slow_rig rig;
   {
     auto options = rig.slow_options(sw::when_busy::wait);
-    options.saver.on_error = sw::on_save_error::retry(3, 10min);
+    options.saves.saver.on_error = sw::on_save_error::retry(3, 10min);
     auto session = sw::monitored_training_session(rig.model, options);
     wait_for_saves(session);
     rig.files->inject({.kind = operation::sync, .path_contains = "model.ckpt-1", .errno_value = EIO});

@@ -152,7 +152,10 @@ std::string best_in(const std::string& directory) {
 }
 
 sw::training_options saving_in(const std::string& directory) {
-  return {.checkpoint_dir = directory, .save_checkpoint_steps = 7, .save_summaries_steps = 10, .log_step_count_steps = sw::none};
+  return {.checkpoint_dir = directory,
+          .saves = {.save_steps = 7},
+          .summaries = {.save_steps = 10},
+          .step_counter = {.every_n_steps = sw::none}};
 }
 
 constexpr std::string_view awaited_prefix = "awaited_";
@@ -164,12 +167,12 @@ std::string run_saving(sw::training_options options, const std::string& feature,
   options.check_update_fence = true;
   constexpr std::size_t two_large = std::size_t{80} << 20;
   if (feature.ends_with("staged")) {
-    options.saver = {.max_to_keep = 2, .max_staged_bytes = two_large, .when_busy = sw::when_busy::coalesce};
+    options.saves.saver = {.max_to_keep = 2, .max_staged_bytes = two_large, .when_busy = sw::when_busy::coalesce};
   }
   if (feature == "overhead") {
-    options.save_checkpoint_steps = sw::none;
-    options.save_checkpoint_overhead = 0.5;
-    options.save_checkpoint_interval = {.min_interval = 0.001, .max_interval = 0.02};
+    options.saves.save_steps = sw::none;
+    options.saves.save_overhead = 0.5;
+    options.saves.save_interval = {.min_interval = 0.001, .max_interval = 0.02};
   }
   const auto reached = sw::test::train_blocking(model, options, batches, 0).global_step;
   return fmt::format("step {} checksum {:08x}", reached, sw::checksum(model.variables()));

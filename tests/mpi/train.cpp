@@ -33,7 +33,8 @@ int main(int argc, char* argv[]) {
   sw::test::mean_model model(group);
   auto batches = sw::data::shuffled_batches(sw::parts_of(all, group), {.batch_size = 8, .seed = 3, .epochs = 100'000});
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 100, .max_to_keep = sw::none, .stop_on = {SIGTERM}, .group = group},
+      model,
+      {.checkpoint_dir = directory, .saves = {.save_steps = 100, .saver = {.max_to_keep = sw::none}}, .stop_on = {SIGTERM}, .group = group},
       sw::stop_at_step(std::atoll(argv[2])));
   for (const auto& step : session.steps(batches)) {
     seen << step.global_step << ' ' << std::bit_cast<std::uint64_t>(step.value.weight) << std::endl;

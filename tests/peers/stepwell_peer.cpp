@@ -84,7 +84,10 @@ struct fenced_model : weights_model {
 
 /// Returns options that save every second step.
 sw::training_options saving_in(const std::string& directory) {
-  return {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .save_summaries_steps = sw::none, .log_step_count_steps = sw::none};
+  return {.checkpoint_dir = directory,
+          .saves = {.save_steps = 2},
+          .summaries = {.save_steps = sw::none},
+          .step_counter = {.every_n_steps = sw::none}};
 }
 
 void write_weights(const std::string& path, std::size_t bytes) {
@@ -129,7 +132,7 @@ void measure_saves(const std::string& path, const std::string& directory) {
   auto model = model_with<weights_model>(path);
   auto copy = model.layers;
   auto options = saving_in(directory);
-  options.max_to_keep = sw::none;  // `drain` would wait for the deletion of expired checkpoints
+  options.saves.saver.max_to_keep = sw::none;  // `drain` would wait for the deletion of expired checkpoints
   auto session = sw::monitored_training_session(model, options);
   auto& saver = session.hook<sw::checkpoint_saver_hook>().saver();
   saver.drain();
@@ -155,7 +158,7 @@ void measure_fenced_saves(const std::string& path, const std::string& directory)
     model.computing = 4 * time_of_memcpy(model, copy);
   }
   auto options = saving_in(directory);
-  options.max_to_keep = sw::none;
+  options.saves.saver.max_to_keep = sw::none;
   options.check_update_fence = false;
   auto session = sw::monitored_training_session(model, options);
   auto& saver = session.hook<sw::checkpoint_saver_hook>().saver();
@@ -198,14 +201,14 @@ void measure_steps() {
 // Runs one phase and prints the peak of the process's resident memory, divided by the size of the variables.
 void measure_memory(const std::string& phase, const std::string& directory, std::size_t bytes) {
   weights_model model(bytes);
-  sw::training_options options{.log_step_count_steps = sw::none};
+  sw::training_options options{.step_counter = {.every_n_steps = sw::none}};
   if (phase == "nothing") {
     options.retry.max_attempts = 0;
   } else {
     options = saving_in(directory);
-    options.max_to_keep = 1;
+    options.saves.saver.max_to_keep = 1;
   }
-  if (phase == "restore") { options.save_checkpoint_steps = sw::none; }
+  if (phase == "restore") { options.saves.save_steps = sw::none; }
   if (phase != "restore") { model.fill(); }
   auto session = sw::monitored_training_session(model, options);
   if (phase == "restore" && !session.restored_from()) { throw std::runtime_error("no checkpoint in " + directory); }

@@ -60,10 +60,9 @@ void require(bool holds, const char* promise) {
 
 session_type make(counting_model& model, const std::string& directory, const std::shared_ptr<sw::io::file_system>& files) {
   sw::training_options options{.checkpoint_dir = directory,
-                               .save_checkpoint_steps = 5,
-                               .save_summaries_steps = sw::none,
-                               .log_step_count_steps = sw::none,
-                               .saver = {.file_system = files}};
+                               .saves = {.save_steps = 5, .saver = {.file_system = files}},
+                               .summaries = {.save_steps = sw::none},
+                               .step_counter = {.every_n_steps = sw::none}};
   return sw::monitored_training_session(sw::defer_start, model, options, sw::stop_at_step_hook{{.last_step = last_step}});
 }
 

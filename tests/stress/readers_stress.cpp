@@ -68,10 +68,10 @@ int train(const std::string& directory) {
   model_t model;
   sw::training_options options;
   options.checkpoint_dir = directory;
-  options.save_checkpoint_steps = 1;
-  options.save_summaries_steps = 10;
-  options.saver.max_to_keep = 1;
-  options.saver.sync = false;
+  options.saves.save_steps = 1;
+  options.summaries.save_steps = 10;
+  options.saves.saver.max_to_keep = 1;
+  options.saves.saver.sync = false;
   auto session =
       sw::monitored_training_session(model, std::move(options), sw::summaries(sw::summary::scalar("loss", &model_t::result::loss)),
                                      sw::best_checkpoint_hook{{.saver = {.sync = false}}, &model_t::result::loss});

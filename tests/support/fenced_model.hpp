@@ -57,11 +57,9 @@ struct held_pool {
 
 inline training_options options_of(const temporary_directory& directory, const std::shared_ptr<io::pool>& pool) {
   return {.checkpoint_dir = directory.path(),
-          .save_checkpoint_steps = 2,
-          .save_summaries_steps = none,
-          .log_step_count_steps = none,
-          .max_to_keep = none,
-          .saver = {.pool = pool},
+          .saves = {.save_steps = 2, .saver = {.max_to_keep = none, .pool = pool}},
+          .summaries = {.save_steps = none},
+          .step_counter = {.every_n_steps = none},
           .check_update_fence = false};  // a checked snapshot is copied before the step
 }
 

@@ -48,11 +48,9 @@ struct session_rig {
   /// Returns options that save every second step, keep all checkpoints and write no summaries.
   [[nodiscard]] adding_options options() const {
     return {.checkpoint_dir = directory.path(),
-            .save_checkpoint_steps = 2,
-            .save_summaries_steps = none,
-            .log_step_count_steps = none,
-            .max_to_keep = none,
-            .saver = {.file_system = files, .pool = pool},
+            .saves = {.save_steps = 2, .saver = {.max_to_keep = none, .file_system = files, .pool = pool}},
+            .summaries = {.save_steps = none},
+            .step_counter = {.every_n_steps = none},
             .clock = clock};
   }
   [[nodiscard]] auto start() { return monitored_training_session(model, options()); }
@@ -107,7 +105,7 @@ inline std::int64_t finish_on_sound_files(adding_model& model, const std::string
   const auto sound = std::make_shared<stepwell::detail::unsynced_file_system>(io::posix_file_system());
   auto session = monitored_training_session(
       model,
-      {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .max_to_keep = none, .saver = {.shards = shards, .file_system = sound}},
+      {.checkpoint_dir = directory, .saves = {.save_steps = 2, .saver = {.max_to_keep = none, .shards = shards, .file_system = sound}}},
       stop_at_step_hook{{.last_step = last_step}});
   const auto start = session.restored_from() ? session.global_step() : -1;
   counting_source source;

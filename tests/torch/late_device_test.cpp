@@ -101,7 +101,7 @@ void check_checkpoints(std::uint64_t seed, std::int64_t steps) {
   late::restart(seed);
   Model model;
   auto session =
-      sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .saver = {.max_to_keep = 0}});
+      sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 1, .saver = {.max_to_keep = 0}}});
   const auto before = late::waits_of(std::this_thread::get_id());
   for (std::int64_t i = 0; i < steps; ++i) { session.run(i); }
   CHECK(late::waits_of(std::this_thread::get_id()) == before);
@@ -177,7 +177,7 @@ TEST_CASE("steps go on while no copy to the host is made", "[torch][late]") {
   const temporary_directory directory;
   late::restart(1);
   fenced_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 3});
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 3}});
   session.run(std::int64_t{1});
   session.run(std::int64_t{2});
   late::hold();
@@ -194,7 +194,7 @@ TEST_CASE("a run on the device that is stopped and resumed ends like an uninterr
   late::restart(2);
   for (const std::int64_t last : {4, 9}) {
     fenced_model model;
-    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 2});
+    auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 2}});
     while (session.global_step() < last) { session.run(session.global_step()); }
     session.close();
     CHECK(first(model.weights) == static_cast<float>(last));
@@ -261,7 +261,7 @@ struct averaged_state {
 averaged_state train_averaged(const std::string& directory, std::int64_t last) {
   fenced_model model;
   sw::ema_hook average({.decay = 0.5, .only = [](std::string_view name) { return name == "weights"; }}, model);
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 100}, std::ref(average));
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .saves = {.save_steps = 100}}, std::ref(average));
   const auto before = late::bytes_to_host();
   while (session.global_step() < last) { session.run(session.global_step()); }
   CHECK(late::bytes_to_host() == before);

@@ -20,7 +20,7 @@
 
 namespace stepwell {
 
-/// Switches a `setting` off: `.save_checkpoint_secs = stepwell::none`.
+/// Switches a `setting` off: `.saves = {.save_secs = stepwell::none}`.
 struct none_t {
   explicit constexpr none_t() = default;
 };
@@ -164,7 +164,7 @@ private:
   alarm alarm_;
 };
 
-/// The two options for one period, in steps and in seconds, with their names for messages ("save_checkpoint_steps"). At most one of them
+/// The two options for one period, in steps and in seconds, with their names for messages ("saves.save_steps"). At most one of them
 /// takes effect.
 struct cadence_setting {
   std::string_view steps_name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A hook that saves a checkpoint at the start of a fresh run (a run that did not restore a checkpoint of its directory), in each period,
-// and at the end. This header also has the interface of listeners, which are notified of each save.
+// and at the end.
 // @see contract HOOK-CKPT, D-5
 #pragma once
 
@@ -9,6 +9,7 @@
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
 #include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/hook_options.hpp"
 #include "stepwell/protocol/run_context.hpp"
 #include "stepwell/summary/writer.hpp"
 
@@ -30,51 +31,6 @@ struct default_hooks;
 class save_budget;
 struct save_schedule;
 }  // namespace detail
-
-/// A listener is notified of each save. Override the functions that you need. If a listener throws, the other listeners are notified
-/// nevertheless. Then the session throws the exception, between two steps or in `close`.
-/// @threads The session's thread.
-class checkpoint_saver_listener {
-public:
-  virtual ~checkpoint_saver_listener() = default;
-
-  /// Called once for each session, before the raw session (the object that runs the model) is created.
-  virtual void begin() {}
-  /// Called before the state of `step` is copied. Not called for a save that is skipped. The function may read the state, but must not
-  /// change it. If the save fails or is replaced by a newer save, `after_save` is not called for this save.
-  virtual void before_save(std::int64_t /*step*/) {}
-  /// Called when the checkpoint is durable: at the next place between two steps, or in `close`. Return true to request a stop of the
-  /// session. The request is ignored for the checkpoint at the start of a fresh run, and for checkpoints that become durable while the
-  /// session closes.
-  virtual bool after_save(const saved_checkpoint& /*saved*/) { return false; }
-  /// Called at the close, when the last save has ended. Not called if an exception ends the session. `step` is the last step.
-  virtual void end(std::int64_t /*step*/) {}
-};
-
-/// Options of `checkpoint_saver_hook`. Required are `checkpoint_dir` and one of `save_secs`, `save_steps` and `save_overhead`.
-struct checkpoint_saver_options {
-  std::string checkpoint_dir = {};
-  /// Periods between checkpoints.
-  setting<seconds_value> save_secs = {};
-  setting<std::int64_t> save_steps = {};
-  /// Share of the training time that saving may cost, for example 0.02. The hook measures the two parts of the cost of each save. The first
-  /// part is the time for which the save stops training. The second part is the extra time of the steps until the save has ended: their time,
-  /// with all time between them, minus the time of as many steps without a save. From the mean cost, the hook chooses the interval to the
-  /// next save within the bounds `save_interval`. The hook logs the interval if it has changed by more than a fifth, at most once in 10 s.
-  /// The interval is never longer than `save_interval.max_interval`, even if saving then costs more than this share. Only a save that itself
-  /// lasts longer makes it longer, because the hook begins no save before its previous save has ended. A process that resumes the training
-  /// measures the cost again, and begins with `save_interval.min_interval`. After a recovery, the hook uses the earlier measurements.
-  setting<double> save_overhead = {};
-  interval_bounds save_interval = {};  ///< Bounds of the interval that `save_overhead` chooses. They need a `save_overhead`.
-  saver_options saver = {};
-  std::vector<std::shared_ptr<checkpoint_saver_listener>> listeners = {};  ///< Listeners that are notified of each checkpoint.
-  /// The directory of the event file to which CHECKPOINT events are written. Empty: `checkpoint_dir`.
-  std::string summary_dir = {};
-  summary::writer_options events = {};  ///< Options of the event file in `summary_dir`.
-  /// Minimum time between two log lines such as "saved run/model.ckpt-500, 18.3 MB in 42 ms". The last checkpoint of a session is always
-  /// logged. 0: every checkpoint is logged.
-  seconds_value log_every_secs = 10;
-};
 
 /// Copies the state in each period, and writes the copy in a background task. The state of every due step is saved. If a save becomes due
 /// while earlier saves are in flight, its state is copied at once if all copies fit into `saver.max_staged_bytes`. Otherwise, the step

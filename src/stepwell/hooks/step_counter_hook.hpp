@@ -7,6 +7,7 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/hooks/detail/rare_log.hpp"
 #include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/hook_options.hpp"
 #include "stepwell/protocol/run_context.hpp"
 #include "stepwell/protocol/watched_values.hpp"
 #include "stepwell/summary/writer.hpp"
@@ -21,17 +22,6 @@ namespace stepwell {
 namespace detail {
 struct default_hooks;
 }
-
-/// Options of `step_counter_hook`.
-struct step_counter_options {
-  /// Periods between measurements. Default if neither is set: 100 steps.
-  setting<std::int64_t> every_n_steps = {};
-  setting<seconds_value> every_n_secs = {};
-  std::string output_dir = {};                        ///< Directory of the event file. Empty: only logs, unless `writer` is set.
-  std::shared_ptr<summary::writer> writer = nullptr;  ///< Writer of the event file, used instead of `output_dir`.
-  summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
-  seconds_value log_every_secs = 10;                  ///< Minimum time between two log lines; 0: each measurement is logged.
-};
 
 /// Measures the number of steps per second once in each period. If there is an event file, writes this rate to it as the scalar
 /// "global_step/sec". Logs the rate as "global_step/sec: 12.3", at most once in `log_every_secs`. The first run of a session only starts

@@ -13,6 +13,7 @@
 #include "stepwell/hooks/detail/optional_value.hpp"
 #include "stepwell/protocol/fetch.hpp"
 #include "stepwell/protocol/hook.hpp"
+#include "stepwell/protocol/hook_options.hpp"
 #include "stepwell/protocol/raw_session.hpp"
 #include "stepwell/protocol/run_context.hpp"
 #include "stepwell/protocol/watched_values.hpp"
@@ -196,34 +197,6 @@ template<class Result>
 inline constexpr bool can_keep_result = std::copy_constructible<Result>;
 template<class Result>
 inline constexpr bool can_keep_result<run_outcome<Result>> = can_keep_result<Result>;
-
-/// Options of `summary_saver_hook`. If none of `output_dir`, `writer` and `metrics` is given, the hook writes to the event file of its
-/// session. That file is in the session's `summary_dir` or, if this option is empty, in its `checkpoint_dir`.
-struct summary_saver_options {
-  std::string output_dir = {};                        ///< Directory of the event file.
-  std::shared_ptr<summary::writer> writer = nullptr;  ///< Used instead of `output_dir`.
-  summary::writer_options events = {};                ///< Options of the event file in `output_dir`.
-  /// Metric writers, which also receive the scalars: `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. Metric writers need no
-  /// event file. If the event writer already forwards its scalars to a metric writer (`writer_options::metrics`), do not list that metric
-  /// writer here. Histograms, texts and images are written to event files only.
-  std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
-  /// Periods between summaries. Default if neither is set: 100 steps.
-  setting<std::int64_t> save_steps = {};
-  setting<seconds_value> save_secs = {};
-  /// Whether the values of the last step are written if they were not due after it. They are due in a run that is known to be the last one
-  /// (`run_context::is_last_run`). At any other end, the close writes the values, if none were written for this step. Not set: the close writes
-  /// only numbers that are members of the result or of the model, for example `&result::loss`; each run copies them. True: the close writes all
-  /// values. Each run then copies the result of the step, which must be copyable (`can_keep_result`). References and views in the result
-  /// must be valid until the close. False: the last step has no special treatment. Over a graph of TensorFlow, true is an error, and the
-  /// default is false, as in Python: TensorFlow executes what is fetched, and this may change variables.
-  std::optional<bool> at_end = std::nullopt;
-  /// If true, the hook throws `failed_precondition_error` if a variable of the model changes while the values are read, for example because a
-  /// projection runs a module in training mode. A resumed run would otherwise differ. Costs two checksums of all variables for each summary.
-  bool check_variables = false;
-  /// The hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written once, when the session begins. If the hook has
-  /// only metric writers and no event file, they are not written.
-  std::optional<format::hparam_map> hparams = std::nullopt;
-};
 
 namespace detail {
 

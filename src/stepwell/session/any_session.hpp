@@ -119,16 +119,17 @@ private:
           return std::nullopt;  // not called: `next` needs a source
         }
       },
-      .run_all = [](session_engine& core, Source& source) {
-        return with_source(source, [&]<class Given>(Given&& given) {
-          return detail::run_over<step_type, Result>(static_cast<Core&>(core), given);
-        });
-      },
-      .steps = [](session_engine& core, Source& source) {
-        return with_source(source, [&]<class Given>(Given&& given) {
-          return detail::steps_over<step_type, Given>(static_cast<Core&>(core), std::forward<Given>(given));
-        });
-      }};
+      .run_all =
+          [](session_engine& core, Source& source) {
+            return with_source(
+                source, [&]<class Given>(Given&& given) { return detail::run_over<step_type, Result>(static_cast<Core&>(core), given); });
+          },
+      .steps =
+          [](session_engine& core, Source& source) {
+            return with_source(source, [&]<class Given>(Given&& given) {
+              return detail::steps_over<step_type, Given>(static_cast<Core&>(core), std::forward<Given>(given));
+            });
+          }};
 
   template<class Session>
   static Session& not_null(Session* session) {

@@ -5,9 +5,7 @@
 
 namespace stepwell {
 
-void common_session::request_stop(std::string why) {
-  core().requests().signals()->request_stop({stop_cause::requested, std::move(why)});
-}
+void common_session::request_stop(std::string why) { core().requests().signals()->request_stop({stop_cause::requested, std::move(why)}); }
 
 blocking_session::blocking_session(std::unique_ptr<session_engine> core) : common_session(*core) {
   detail::drive(*core, core->protocol().start());

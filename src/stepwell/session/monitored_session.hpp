@@ -78,8 +78,9 @@ public:
   /// @see contract MON-1, MON-2
   template<detail::is_session_setup Setup = training_options, detail::origin_of<Raw> Given>
   explicit monitored_session(Setup setup, Given&& given, Held... hooks)
-      : blocking_session(std::make_unique<core_type>(
-            std::move(setup), detail::make_origin<Raw>(std::forward<Given>(given), detail::initial_state_for(setup)), std::move(hooks)...)) {}
+      : blocking_session(std::make_unique<core_type>(std::move(setup),
+                                                     detail::make_origin<Raw>(std::forward<Given>(given), detail::initial_state_for(setup)),
+                                                     std::move(hooks)...)) {}
   template<detail::origin_of<Raw> Given>
     requires(!std::is_same_v<std::remove_cvref_t<Given>, monitored_session>)
   explicit monitored_session(Given&& given, Held... hooks)
@@ -224,6 +225,7 @@ public:
   [[nodiscard]] Hook& hook() {
     return core().hooks().template get<Hook>();
   }
+
 private:
   friend class step_context<monitored_session>;
   template<class, class>

@@ -7,16 +7,17 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+#include <vector>
+
 namespace stepwell {
 
 training_options::operator session_setup() const {
   const auto refuse = [](std::string_view option, std::string_view instead) {
     throw invalid_argument_error(fmt::format("monitored_session: {} is given, but {}", option, instead));
   };
-  for (const auto& all : {detail::options_of_checkpoints(*this), detail::options_of_events(*this)}) {
-    for (const auto& [option, is_given] : all) {
-      if (is_given) { refuse(option, "this session has no default hooks; give it a hook, or use monitored_training_session"); }
-    }
+  for (const auto& given : {detail::given_for_checkpoints(*this), detail::given_for_events(*this)}) {
+    if (!given.empty()) { refuse(given.front(), "this session has no default hooks; give it a hook, or use monitored_training_session"); }
   }
   if (!master.empty()) { refuse("master", "this option is for monitored_training_session; give a session creator with a target"); }
   if (!is_chief) { refuse("is_chief = false", "this option is for monitored_training_session; give a worker_session_creator"); }
@@ -25,37 +26,30 @@ training_options::operator session_setup() const {
 
 namespace detail {
 
-std::vector<named_option> options_of_checkpoints(const training_options& options) {
-  const auto& saver = options.saver;
-  const saver_options defaults;
-  const bool is_overhead_off = !options.save_checkpoint_overhead.is_default() && !options.save_checkpoint_overhead.enabled();
-  return {{"save_checkpoint_secs", options.save_checkpoint_secs.enabled().has_value()},
-          {"save_checkpoint_steps", options.save_checkpoint_steps.enabled().has_value()},
-          {"save_checkpoint_overhead", options.save_checkpoint_overhead.enabled().has_value()},
-          {"checkpoint_listeners", !options.checkpoint_listeners.empty()},
-          {"max_to_keep", options.max_to_keep.enabled().has_value()},
-          {"save_checkpoint_interval", options.save_checkpoint_interval != interval_bounds() && !is_overhead_off},
-          {"saver.basename", saver.basename != defaults.basename && options.checkpoint_dir.empty()},  // restores read it, too
-          {"saver.pad_step_number", saver.pad_step_number != defaults.pad_step_number},
-          {"saver.max_to_keep", saver.max_to_keep.given() != defaults.max_to_keep.given()},
-          {"saver.keep_every_n_hours", saver.keep_every_n_hours.enabled().has_value()},
-          {"saver.pinned", !saver.pinned.empty()},
-          {"saver.max_staged_bytes", saver.max_staged_bytes != defaults.max_staged_bytes},
-          {"saver.when_busy", saver.when_busy != defaults.when_busy},
-          {"saver.on_error", saver.on_error != defaults.on_error},
-          {"saver.shards", saver.shards != defaults.shards},
-          {"saver.sync", saver.sync != defaults.sync}};
+namespace {
+
+/// Appends the given options of `all`, which are members of the option `owner`.
+void append_given(std::vector<std::string>& names, std::string_view owner, const std::vector<named_option>& all) {
+  for (const auto& [name, is_given] : all) {
+    if (is_given) { names.push_back(fmt::format("{}.{}", owner, name)); }
+  }
 }
 
-std::vector<named_option> options_of_events(const training_options& options) {
-  return {{"metrics", !options.metrics.empty()},
-          {"hparams", options.hparams.has_value()},
-          {"save_summaries_steps", options.save_summaries_steps.enabled().has_value()},
-          {"save_summaries_secs", options.save_summaries_secs.enabled().has_value()},
-          {"save_summaries_at_end", options.save_summaries_at_end.value_or(false)},
-          {"check_summaries", options.check_summaries},
-          {"log_step_count_steps", options.log_step_count_steps.enabled().has_value()},
-          {"log_every_secs", options.log_every_secs != training_options().log_every_secs}};
+}  // namespace
+
+std::vector<std::string> given_for_checkpoints(const training_options& options) {
+  std::vector<std::string> names;
+  append_given(names, "saves", named_options(options.saves));
+  if (!options.checkpoint_dir.empty()) { std::erase(names, "saves.saver.basename"); }  // restores read it, too
+  return names;
+}
+
+std::vector<std::string> given_for_events(const training_options& options) {
+  std::vector<std::string> names;
+  if (!options.metrics.empty()) { names.emplace_back("metrics"); }
+  append_given(names, "summaries", named_options(options.summaries));
+  append_given(names, "step_counter", named_options(options.step_counter));
+  return names;
 }
 
 void resolve_role(training_options& options) {
@@ -74,13 +68,13 @@ void resolve_directories(training_options& options) {
   }
 }
 
-summary::writer_options event_options(const training_options& options) {
-  summary::writer_options writer;
-  if (options.saver.file_system) { writer.file_system = options.saver.file_system; }
-  if (options.saver.pool) { writer.threads = options.saver.pool; }
-  writer.clock = options.clock ? options.clock : system_clock();
-  writer.metrics = options.metrics;
-  return writer;
+summary::writer_options event_options(const training_options& options, summary::writer_options events) {
+  const auto& saver = options.saves.saver;
+  if (saver.file_system) { events.file_system = saver.file_system; }
+  if (saver.pool) { events.threads = saver.pool; }
+  if (options.clock) { events.clock = options.clock; }
+  events.metrics.insert(events.metrics.end(), options.metrics.begin(), options.metrics.end());
+  return events;
 }
 
 session_target target_of(const training_options& options) { return {options.master, options.is_chief, options.config}; }

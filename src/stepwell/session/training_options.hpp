@@ -7,9 +7,8 @@
 #include "stepwell/base/cadence.hpp"
 #include "stepwell/base/clock.hpp"
 #include "stepwell/checkpoint/checkpoint_reader.hpp"
-#include "stepwell/checkpoint/saver.hpp"
 #include "stepwell/creation/session_creation.hpp"
-#include "stepwell/format/events/event.hpp"
+#include "stepwell/protocol/hook_options.hpp"
 #include "stepwell/summary/writer.hpp"
 
 #include <cstdint>
@@ -19,7 +18,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -69,7 +67,6 @@ enum class other_data_policy {
   fail,  ///< Throw `failed_precondition_error`.
 };
 
-class checkpoint_saver_listener;
 class group;
 class queue_runner;
 struct session_setup;
@@ -87,7 +84,7 @@ class metric_writer;
 /// |----------------------------------------------------|--------|
 /// | no `checkpoint_dir`                                | 1 for recovery; 0 with `keep_initial_state = false` or `retry.max_attempts = 0` |
 /// | `checkpoint_dir`, periods between checkpoints off  | as in the first row if there is no checkpoint at the start, otherwise 0 |
-/// | `checkpoint_dir`                                   | 1 for each checkpoint in progress, see `saver.max_staged_bytes`; otherwise 0 |
+/// | `checkpoint_dir`                                   | 1 for each checkpoint in progress, see `saves.saver.max_staged_bytes`; otherwise 0 |
 ///
 /// In the third row, the memory of a copy is freed only if no checkpoint begins within a minute.
 struct training_options {
@@ -104,52 +101,23 @@ struct training_options {
   /// no memory for a copy of the variables, with one exception: variables of strings and variables on a device are copied through temporary
   /// memory, one variable at a time.
   std::string checkpoint_dir = {};
-  /// Periods between checkpoints, in seconds and in steps. If none of `save_checkpoint_secs`, `save_checkpoint_steps` and
-  /// `save_checkpoint_overhead` is set, the period is 600 s. If both periods are above zero, the seconds are used, and a warning is logged.
-  /// A period above zero needs a `checkpoint_dir`. If a checkpoint becomes due while earlier ones are being written, its state is copied at
-  /// once if there is memory for the copy (`saver.max_staged_bytes`). Otherwise the step waits for memory. This is the default of
-  /// `saver.when_busy`.
-  /// @see decisions D-8, D-35
-  setting<seconds_value> save_checkpoint_secs = {};
-  setting<std::int64_t> save_checkpoint_steps = {};
-  /// Share of the training time that saving may cost, for example 0.02. The session measures the cost of saves, and chooses the interval
-  /// between them within the bounds `save_checkpoint_interval`; see `checkpoint_saver_options::save_overhead`. Cannot be combined with one
-  /// of the two periods above. The bounds need a `save_checkpoint_overhead`.
-  setting<double> save_checkpoint_overhead = {};
-  interval_bounds save_checkpoint_interval = {};
-  /// Periods between summaries, in steps and in seconds. If neither of them is set, the period is 100 steps. A period above zero needs a
-  /// directory for event files.
-  setting<std::int64_t> save_summaries_steps = {};
-  setting<seconds_value> save_summaries_secs = {};
-  /// Whether the summaries of the last step are written if they were not due after it; see `summary_saver_options::at_end`. A value needs a
-  /// directory for event files.
-  std::optional<bool> save_summaries_at_end = std::nullopt;
-  /// Whether summaries check that reading their values changes no variable of the model; see `summary_saver_options::check_variables`.
-  bool check_summaries = false;
-  /// Number of steps between two measurements of steps per second. Default: 100. Each measured rate is written to the event file and,
-  /// within the limit of `log_every_secs`, logged. A value above zero needs a directory for event files. Without such a directory, the
-  /// default is off.
-  setting<std::int64_t> log_step_count_steps = {};
-  /// Minimum time between two log lines about steps per second, and between two log lines about durable checkpoints. 0: no minimum. A value
-  /// other than the default needs a directory for event files.
-  seconds_value log_every_secs = 10;
+  /// The options of the default hook that saves checkpoints: `.saves = {.save_steps = 200}`. Default: every 600 s. A value other than the
+  /// default needs a `checkpoint_dir`, except for `saver.file_system`, `saver.pool` and `saver.clock`, which the session uses, too. If a
+  /// checkpoint becomes due while earlier ones are being written, its state is copied at once if there is memory for the copy
+  /// (`saver.max_staged_bytes`). Otherwise the step waits for memory (`saver.when_busy`). If the scaffold has saver options, they replace
+  /// `saves.saver`.
+  checkpoint_saver_options saves = {};
+  /// The options of the default hook that writes summaries: `.summaries = {.save_steps = 10}`. A value other than the default needs a directory
+  /// for event files, or a destination of its own. If both periods are off, there are no summaries and no hyper-parameters.
+  summary_saver_options summaries = {};
+  /// The options of the default hook that measures steps per second, writes this rate to the event file, and logs it. A value other than the
+  /// default needs a directory for event files. Without such a directory, the hook is off.
+  step_counter_options step_counter = {};
   /// Directory of event files. If empty, `checkpoint_dir` is used. If that is empty, too, there are no event files.
   std::string summary_dir = {};
-  /// Number of newest checkpoints to keep. Default: that of `saver.max_to_keep`, which is 5. Off: all checkpoints are kept.
-  setting<int> max_to_keep = {};
   /// Metric writers. They receive every scalar that is written to the event file:
   /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files.
   std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
-  /// Hyper-parameters of this run, for TensorBoard's HParams dashboard. They are written to the event file at the start, unless summaries
-  /// are off. They need a directory for event files.
-  std::optional<format::hparam_map> hparams = std::nullopt;
-  /// Listeners that are notified before and after each save of a checkpoint. They need a `checkpoint_dir`.
-  std::vector<std::shared_ptr<checkpoint_saver_listener>> checkpoint_listeners = {};
-  /// All other options for saving: retention, shards, and the policies for a slow disk and for failures. `max_staged_bytes` limits the
-  /// memory for copies of the variables. If the scaffold has saver options, they are used, and `saver` is ignored. If the option
-  /// `max_to_keep` above is set, its value replaces the `max_to_keep` of the saver options. A value other than the default needs a
-  /// `checkpoint_dir`, except for `file_system`, `pool` and `clock`.
-  saver_options saver = {};
   /// Numbers of threads for the model, and the pool of threads for I/O. A session over a model does not use the numbers; the model can read
   /// them with `model_session::config`.
   session_config config = {};
@@ -233,12 +201,10 @@ namespace detail {
 template<class Setup>
 concept is_session_setup = std::is_same_v<Setup, training_options> || std::is_same_v<Setup, session_setup>;
 
-/// The name of an option, and whether the option is given.
-using named_option = std::pair<std::string_view, bool>;
-/// Return the options that have no effect without a directory of checkpoints or of event files. Those that the session itself reads, such as
-/// `saver.clock`, are not among them.
-[[nodiscard]] std::vector<named_option> options_of_checkpoints(const training_options& options);
-[[nodiscard]] std::vector<named_option> options_of_events(const training_options& options);
+/// Return the options that are given although they have no effect without a directory of checkpoints, or of event files. Those that the session
+/// itself reads, such as `saves.saver.clock`, are not among them. The names are those of messages.
+[[nodiscard]] std::vector<std::string> given_for_checkpoints(const training_options& options);
+[[nodiscard]] std::vector<std::string> given_for_events(const training_options& options);
 
 /// Sets `is_chief` if the session has a group.
 /// @errors `invalid_argument_error` if the role or a master is given, too.
@@ -247,8 +213,8 @@ void resolve_role(training_options& options);
 /// Makes the directories absolute. Sets `summary_dir` to the directory of the event files, which may be `checkpoint_dir`. A worker has no
 /// directories.
 void resolve_directories(training_options& options);
-/// Returns the options of the writer of event files. The writer uses the same file system and threads as the saver of checkpoints.
-[[nodiscard]] summary::writer_options event_options(const training_options& options);
+/// Returns `events` with the file system, threads, clock and metric writers of the session, for a hook or for the session's event file.
+[[nodiscard]] summary::writer_options event_options(const training_options& options, summary::writer_options events = {});
 [[nodiscard]] session_target target_of(const training_options& options);
 /// Returns true if the session keeps a copy of the initial state for recoveries.
 [[nodiscard]] inline bool keeps_initial_state(const training_options& options) noexcept {

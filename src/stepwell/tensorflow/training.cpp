@@ -128,7 +128,7 @@ exception_set closed_exceptions(const std::vector<int>& codes) {
 class graph_work {
 public:
   graph_work(std::shared_ptr<graph_state> graph, const training_options& options, const graph_options& of_graph)
-      : graph_(std::move(graph)), present_(std::make_shared<present_session>()), files_(options.saver.file_system) {
+      : graph_(std::move(graph)), present_(std::make_shared<present_session>()), files_(options.saves.saver.file_system) {
     if (of_graph.save_meta_graph) { meta_dir_ = options.checkpoint_dir; }
     if (of_graph.save_graph_def) {
       checkpoint_dir_ = options.checkpoint_dir;
@@ -252,13 +252,10 @@ namespace {
 void take_retention(const saver_def& saver, training_options& options) {
   constexpr double never = 10'000;  // the default of TensorFlow's Saver for hours
   const saver_options defaults;
-  if (options.max_to_keep.is_default() && options.saver.max_to_keep.given() == defaults.max_to_keep.given() && saver.max_to_keep >= 0) {
-    options.max_to_keep = saver.max_to_keep;
-  }
+  auto& given = options.saves.saver;
+  if (given.max_to_keep.given() == defaults.max_to_keep.given() && saver.max_to_keep >= 0) { given.max_to_keep = saver.max_to_keep; }
   const bool keeps_by_hours = saver.keep_checkpoint_every_n_hours > 0 && saver.keep_checkpoint_every_n_hours < never;
-  if (keeps_by_hours && !options.saver.keep_every_n_hours.given()) {
-    options.saver.keep_every_n_hours = saver.keep_checkpoint_every_n_hours;
-  }
+  if (keeps_by_hours && !given.keep_every_n_hours.given()) { given.keep_every_n_hours = saver.keep_checkpoint_every_n_hours; }
 }
 
 }  // namespace
@@ -269,19 +266,21 @@ void complete(training_options& options, const graph_options& of_graph, const st
     throw invalid_argument_error(
         "monitored_training_session: a graph of TensorFlow has no group; TensorFlow's own servers train it on several machines, see master");
   }
-  if (options.save_summaries_at_end.value_or(false)) {
+  if (options.summaries.at_end.value_or(false)) {
     throw invalid_argument_error(
-        "monitored_training_session: save_summaries_at_end is not available over a graph of TensorFlow, because the results of its runs "
+        "monitored_training_session: summaries.at_end is not available over a graph of TensorFlow, because the results of its runs "
         "cannot be copied; do not set it");
   }
   const bool saves = options.is_chief && !options.checkpoint_dir.empty();
-  if (saves) { options.saver.file_system = stepwell::detail::with_fence(std::move(options.saver.file_system), options.checkpoint_dir); }
+  if (saves) {
+    options.saves.saver.file_system = stepwell::detail::with_fence(std::move(options.saves.saver.file_system), options.checkpoint_dir);
+  }
   if (of_graph.save_meta_graph && saves) {
-    options.checkpoint_listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saver.file_system));
+    options.saves.listeners.push_back(std::make_shared<meta_graph_listener>(graph, options.saves.saver.file_system));
   }
   if (graph->parts.saver && saves && !of_scaffold) { take_retention(*graph->parts.saver, options); }
-  if (options.saver.shards == 1 && graph->parts.saver && graph->parts.saver->is_sharded && saves) {
-    options.saver.shards = variables_of(*graph).shards;
+  if (options.saves.saver.shards == 1 && graph->parts.saver && graph->parts.saver->is_sharded && saves) {
+    options.saves.saver.shards = variables_of(*graph).shards;
   }
   stepwell::detail::complete(options, of_scaffold, has_summaries);
 }

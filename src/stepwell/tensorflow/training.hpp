@@ -99,7 +99,7 @@ private:
   seconds_value recovery_wait_;
 };
 
-/// Completes `options`. If `of_scaffold` has a value, it replaces `options.saver`. Otherwise takes two options from the graph's saver: how
+/// Completes `options`. If `of_scaffold` has a value, it replaces `options.saves.saver`. Otherwise takes two options from the graph's saver: how
 /// many checkpoints are kept and, if `saver.shards` is 1, the number of shards of a sharded saver. If `save_meta_graph` is true, a chief
 /// gets a listener that writes the ".meta" files.
 /// @errors `invalid_argument_error` for invalid options.
@@ -132,7 +132,7 @@ auto given_summaries(training_options options, bool is_alone, std::tuple<Ops...>
   if constexpr (sizeof...(Ops) == 0) {
     return std::tuple<>();
   } else {
-    if (!is_alone) { options.hparams.reset(); }
+    if (!is_alone) { options.summaries.hparams.reset(); }
     return std::apply([&](auto&... one) { return std::tuple(stepwell::detail::default_hooks::summaries(options, std::move(one)...)); },
                       ops);
   }
@@ -176,17 +176,17 @@ auto make_training_session(const graph& over, training_options& options, std::tu
 /// * `master` is the address of a server of TensorFlow, such as "grpc://host:2222". If it is empty, the graph runs in this process.
 /// * `max_wait_secs` is also the time that the session waits for the servers that its graph needs, and `recovery_wait` the interval at which
 ///   it checks whether they answer.
-/// * The default of `max_to_keep`, and of `saver.keep_every_n_hours`, is that of the graph's SaverDef, if there is one and the scaffold has
+/// * The default of `saves.saver.max_to_keep`, and of `saves.saver.keep_every_n_hours`, is that of the graph's SaverDef, if there is one and the scaffold has
 ///   no saver options.
 /// * `config` has the numbers of threads of TensorFlow's session. If `inter_op_parallelism_threads` is 1, and `runtime.caller_thread` is not
 ///   set, operations run in the thread that calls `run`.
-/// * `check_update_fence` has no effect: a graph has no `update_fence`. `save_summaries_at_end` cannot be true: the results of runs cannot be
+/// * `check_update_fence` has no effect: a graph has no `update_fence`. `summaries.at_end` cannot be true: the results of runs cannot be
 ///   copied. If it is not set, the last step is a step like any other, as in Python.
 /// * `group` must be null: a graph has no group of processes. TensorFlow's own servers train it on several machines, see `master`.
 /// * The functions of the scaffold are called with the `graph_session`. Without a scaffold, the operations `init_op`, `ready_op`,
 ///   `ready_for_local_init_op` and `local_init_op` of `graph_options::operations` are run.
 /// @errors Those of `monitored_training_session` for a model, and those of `graph_session`. `invalid_argument_error` if `options.group` is
-/// set, or if `options.save_summaries_at_end` is true.
+/// set, or if `options.summaries.at_end` is true.
 template<class... Given>
 [[nodiscard]] auto monitored_training_session(tensorflow::graph& graph, training_options options = {}, Given... given) {
   return tensorflow::detail::make_training_session<monitored_session>(graph, options, std::tuple<>(), std::move(given)...);

@@ -63,7 +63,7 @@ struct summary_list {
 };
 
 /// Returns a list of the summaries that a training session writes to its event file whenever summaries are due (see
-/// `training_options::save_summaries_steps`). Pass the list to `monitored_training_session`, in any position among the hooks:
+/// `training_options::summaries`). Pass the list to `monitored_training_session`, in any position among the hooks:
 /// `summaries(summary::scalar("loss", &result::loss), summary::histogram("w", &model::w))`. The second argument of `summary::scalar` and of
 /// the similar functions selects the value: a member of the result or of the model, or a callable that takes the result, the model, or both.
 /// If the session trains a model, not a graph of TensorFlow, an element of the list can also be a function that writes the summaries of a
@@ -172,8 +172,8 @@ struct scaffold_summary {
 
 // The functions below are defined in the library and not in this header. Otherwise, they would slow down the compilation of user programs.
 
-/// Checks `options` and completes them. Makes the directories absolute. If the scaffold has saver options, they replace `options.saver`.
-/// Then `options.saver` gets the value of `options.max_to_keep`, if this is set, and the session's clock and I/O pool, if it has none.
+/// Checks `options` and completes them. Makes the directories absolute. If the scaffold has saver options, they replace
+/// `options.saves.saver`. Then the saver options get the session's clock and I/O pool, if they have none.
 /// @errors `invalid_argument_error` if one of the options that are checked here is invalid, even if it is not used. The message names the
 ///   option.
 void complete(training_options& options, const std::optional<saver_options>& of_scaffold, bool has_summaries);

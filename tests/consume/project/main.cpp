@@ -27,7 +27,7 @@ struct stop_after_runs {
 std::int64_t train(shaken& model, const std::string& directory, std::int64_t runs) {
   auto seen = std::make_shared<std::int64_t>(0);
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 25, .resume_after_stop = true}, stop_after_runs{seen, runs},
+      model, {.checkpoint_dir = directory, .saves = {.save_steps = 25}, .resume_after_stop = true}, stop_after_runs{seen, runs},
       sw::stop_at_step_hook{{.last_step = 100}}, sw::nan_tensor_hook{&shaken::result::loss},
       sw::summary_saver_hook{{.output_dir = directory, .save_steps = 10}, sw::summary::scalar("loss", &shaken::result::loss)});
   for ([[maybe_unused]] const auto& step : session.steps(std::vector<double>(1000, 1.0))) {}

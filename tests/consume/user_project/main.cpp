@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   const auto ratings = make_ratings();
   auto batches = sw::data::shuffled_batches(ratings, {.batch_size = 16, .seed = 5});
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 500, .log_step_count_steps = sw::none},
+      model, {.checkpoint_dir = directory, .saves = {.save_steps = 500}, .step_counter = {.every_n_steps = sw::none}},
       sw::stop_at_step_hook{{.num_steps = steps}}, patience_hook{.patience = 300},
       sw::summary_saver_hook{{.output_dir = directory, .save_steps = 100}, sw::summary::scalar("loss", &factors::result::loss)});
   std::printf("from step=%lld\n", static_cast<long long>(session.global_step()));

@@ -91,7 +91,7 @@ struct process_counter {
 /// Returns a session with a checkpoint at its start, and with a board that looks at it every 10 s.
 auto session_with_rare_looks(session_rig& rig) {
   auto options = rig.options();
-  options.save_checkpoint_steps = 1000;
+  options.saves.save_steps = 1000;
   auto board = each_step();
   board.update_secs = 10;
   return sw::monitored_training_session(rig.model, options, sw::board_hook(board));
@@ -133,7 +133,7 @@ TEST_CASE("a checkpoint, a stop and a trace can be requested on the board", "[bo
   const sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();
-  options.save_checkpoint_steps = 1000;
+  options.saves.save_steps = 1000;
   auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(each_step()));
   const place at(session.hook<sw::board_hook<>>().url());
   sw::test::run_until(session, 3);
@@ -290,7 +290,7 @@ TEST_CASE("a session without event files has the curves of its watched values", 
   const sw::test::log_capture log;
   session_rig rig;
   sw::training_options options;
-  options.log_step_count_steps = sw::none;
+  options.step_counter.every_n_steps = sw::none;
   options.name = "digits";
   options.clock = rig.clock;
   auto session = sw::monitored_training_session(rig.model, options, sw::board_hook(each_step(), sw::tag("loss", &result::loss)));
@@ -338,7 +338,7 @@ TEST_CASE("a board shows all ranks of its group, and which of them is lost", "[b
   const auto train = [&](const std::shared_ptr<sw::group>& group) {
     const int rank = group->rank();
     process_counter model{group};
-    const sw::training_options options{.log_step_count_steps = sw::none, .retry = {.initial_backoff = 0}, .group = group};
+    const sw::training_options options{.step_counter = {.every_n_steps = sw::none}, .retry = {.initial_backoff = 0}, .group = group};
     if (rank == 0) {
       auto session = sw::monitored_training_session(model, options, sw::stop_at_step(6), sw::board_hook(each_step()));
       const place at(session.hook<sw::board_hook<>>().url());

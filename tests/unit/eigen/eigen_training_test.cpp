@@ -49,7 +49,7 @@ struct counting_matrices {
 
 template<class... Hooks>
 void train(counting_matrices& model, const std::string& directory, std::int64_t last_step, Hooks... hooks) {
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2},
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .saves = {.save_steps = 2}},
                                                 sw::stop_at_step_hook{{.last_step = last_step}}, std::move(hooks)...);
   for ([[maybe_unused]] const auto& step : session.steps(std::vector<double>(10, 1.0))) {}
   session.close();

@@ -41,9 +41,12 @@ constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 /// Trains in `directory` to the end of the script.
 template<class... Hooks>
 void train(const std::string& directory, scripted_model& model, Hooks... hooks) {
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2, .save_summaries_steps = sw::none, .log_step_count_steps = sw::none},
-      sw::stop_at_step(static_cast<std::int64_t>(model.script.size())), std::move(hooks)...);
+  auto session = sw::monitored_training_session(model,
+                                                {.checkpoint_dir = directory,
+                                                 .saves = {.save_steps = 2},
+                                                 .summaries = {.save_steps = sw::none},
+                                                 .step_counter = {.every_n_steps = sw::none}},
+                                                sw::stop_at_step(static_cast<std::int64_t>(model.script.size())), std::move(hooks)...);
   for ([[maybe_unused]] const auto& step : session.steps()) {}
   session.close();
 }
@@ -237,11 +240,13 @@ TEST_CASE("a best state whose save fails is kept and saved later, so a worse sta
   files->inject({.kind = sw::test::operation::rename, .path_contains = "best/model.ckpt-2.index", .errno_value = errno_value});
   scripted_model model{.script = {5, 1, 3, 2, 4}};
   const auto session_of = [&] {
-    return sw::monitored_training_session(
-        model,
-        {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .save_summaries_steps = sw::none, .retry = {.initial_backoff = 0}},
-        sw::best_checkpoint_hook{{.saver = {.on_error = on_error, .file_system = files}}, score},
-        sw::early_stopping_hook{{.patience = 9, .restore_best = true}, score}, sw::stop_at_step(5));
+    return sw::monitored_training_session(model,
+                                          {.checkpoint_dir = directory.path(),
+                                           .saves = {.save_steps = 1},
+                                           .summaries = {.save_steps = sw::none},
+                                           .retry = {.initial_backoff = 0}},
+                                          sw::best_checkpoint_hook{{.saver = {.on_error = on_error, .file_system = files}}, score},
+                                          sw::early_stopping_hook{{.patience = 9, .restore_best = true}, score}, sw::stop_at_step(5));
   };
   try {
     auto session = session_of();
@@ -321,7 +326,7 @@ TEST_CASE("restore_best reads the best state through the file system of the sess
   const auto failing = GENERATE(sw::test::operation::stat, sw::test::operation::read);
   scripted_model model{.script = {5, 4, 6}};
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_summaries_steps = sw::none, .saver = {.file_system = files}},
+      model, {.checkpoint_dir = directory.path(), .saves = {.saver = {.file_system = files}}, .summaries = {.save_steps = sw::none}},
       sw::best_checkpoint_hook{score}, sw::early_stopping_hook{{.patience = 9, .restore_best = true}, score});
   const auto fail = [&] { files->inject({.kind = failing, .path_contains = "/best", .errno_value = EACCES, .from_then_on = true}); };
   if (failing == sw::test::operation::stat) {
@@ -376,8 +381,8 @@ TEST_CASE("an interrupted session needs no best value, and does not restore the 
   const auto cause_of_stop = [&](auto interrupting_hook) {
     auto session = sw::monitored_training_session(model,
                                                   {.checkpoint_dir = directory.path(),
-                                                   .save_summaries_steps = sw::none,
-                                                   .log_step_count_steps = sw::none,
+                                                   .summaries = {.save_steps = sw::none},
+                                                   .step_counter = {.every_n_steps = sw::none},
                                                    .stop_token = stops.get_token(),
                                                    .stop_on = {SIGURG},
                                                    .clock = clock},

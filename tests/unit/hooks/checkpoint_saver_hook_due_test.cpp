@@ -56,11 +56,9 @@ struct slow_rig : sw::test::session_rig {
   }
   [[nodiscard]] sw::training_options every_step() const {
     return {.checkpoint_dir = directory.path(),
-            .save_checkpoint_steps = 1,
-            .save_summaries_steps = sw::none,
-            .log_step_count_steps = sw::none,
-            .max_to_keep = sw::none,
-            .saver = {.file_system = files, .pool = pool},
+            .saves = {.save_steps = 1, .saver = {.max_to_keep = sw::none, .file_system = files, .pool = pool}},
+            .summaries = {.save_steps = sw::none},
+            .step_counter = {.every_n_steps = sw::none},
             .retry = {.initial_backoff = 0},
             .clock = clock};
   }
@@ -88,7 +86,7 @@ TEST_CASE("every due step is saved with its own state while the first save is st
 TEST_CASE("a save at each step with max_to_keep 3 lists the last three steps, on a slow disk, too", "[hooks][checkpoint_saver_hook][due]") {
   slow_rig rig;
   auto options = rig.every_step();
-  options.max_to_keep = 3;
+  options.saves.saver.max_to_keep = 3;
   rig.gate.close();
   auto session = sw::monitored_training_session(rig.model, options);
   rig.gate.wait_for_somebody();
@@ -139,7 +137,7 @@ TEST_CASE("beyond max_staged_bytes, a step waits for the oldest save, and the wa
   const sw::test::log_capture log;
   slow_rig rig;
   auto options = rig.every_step();
-  options.saver.max_staged_bytes = 0;
+  options.saves.saver.max_staged_bytes = 0;
   rig.gate.close();
   auto session = sw::monitored_training_session(rig.model, options);
   rig.gate.wait_for_somebody();
@@ -198,7 +196,7 @@ TEST_CASE("a stop during the wait for an earlier save limits the wait to the gra
   const sw::test::log_capture log;
   slow_rig rig;
   auto options = rig.every_step();
-  options.saver.max_staged_bytes = 0;
+  options.saves.saver.max_staged_bytes = 0;
   options.stop_grace_period_secs = 30;
   rig.gate.close();
   auto session = sw::monitored_training_session(rig.model, options);

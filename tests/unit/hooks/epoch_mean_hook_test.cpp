@@ -140,7 +140,7 @@ TEST_CASE("a recovery drops the values of lost steps from the history", "[hooks]
   model trained;
   trained.failing = {6, 9};
   auto session = sw::monitored_training_session(
-      trained, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 3, .retry = {.initial_backoff = 0}}, means(), evaluation());
+      trained, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 3}, .retry = {.initial_backoff = 0}}, means(), evaluation());
   auto source = batches(5);
   const auto loop = session.run_all(source);
   CHECK(loop.steps > 10);

@@ -80,7 +80,7 @@ struct summing_model {
 double loss_of(const valley_model& model) { return model.loss(); }
 
 sw::training_options in_directory(const std::string& directory) {
-  return {.checkpoint_dir = directory, .save_checkpoint_steps = 1, .log_step_count_steps = sw::none};
+  return {.checkpoint_dir = directory, .saves = {.save_steps = 1}, .step_counter = {.every_n_steps = sw::none}};
 }
 
 /// A training with an evaluation beside it that a gate holds. It counts the evaluations that have ended.
@@ -348,7 +348,7 @@ TEST_CASE("START stands before the values of an evaluation, even if other summar
   const auto train = [&](std::int64_t last_step) {
     valley_model model;
     auto options = in_directory(directory.path());
-    options.save_summaries_steps = 1;
+    options.summaries.save_steps = 1;
     const auto late = [](std::int64_t step) { return step < 7 ? std::optional<double>() : std::optional(static_cast<double>(step)); };
     auto session =
         sw::monitored_training_session(model, options, sw::summaries(sw::summary::scalar("late", late)),
@@ -368,8 +368,8 @@ TEST_CASE("a resumed session that writes the values of an earlier step keeps the
     valley_model model;
     valley_model other;
     auto options = in_directory(directory.path());
-    options.save_summaries_steps = 1;
-    options.saver.file_system = sw::test::fast_faulty_files();  // all hooks of the session share one event file on it
+    options.summaries.save_steps = 1;
+    options.saves.saver.file_system = sw::test::fast_faulty_files();  // all hooks of the session share one event file on it
     auto session = sw::monitored_training_session(
         model, options, sw::summaries(sw::summary::scalar("count", [](std::int64_t step) { return static_cast<double>(step); })),
         sw::evaluate_every(2, sw::beside(other), &loss_of, sw::measure("loss", &own_value)), sw::stop_at_step(last_step));
@@ -438,7 +438,8 @@ TEST_CASE("an awaited session evaluates, saves the best state and restores it li
   auto source = sw::data::source(ones);
   const auto train = [&](auto tested) {
     auto session = sw::monitored_training_session(
-        sw::defer_start, model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .log_step_count_steps = sw::none}, tested,
+        sw::defer_start, model,
+        {.checkpoint_dir = directory.path(), .saves = {.save_steps = 1}, .step_counter = {.every_n_steps = sw::none}}, tested,
         sw::best_checkpoint_hook{tested.value("distance")},
         sw::early_stopping_hook{{.patience = 2, .restore_best = true}, tested.value("distance")});
     boost::asio::io_context io;
@@ -486,7 +487,7 @@ TEST_CASE("a checkpoint of the step of an evaluation beside the training has the
   const auto pending_after = [](std::int64_t save_steps) {
     const sw::test::temporary_directory directory;
     auto options = in_directory(directory.path());
-    options.save_checkpoint_steps = save_steps;
+    options.saves.save_steps = save_steps;
     valley_model model;
     valley_model other;
     auto session = sw::monitored_training_session(

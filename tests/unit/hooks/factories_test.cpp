@@ -76,7 +76,7 @@ TEST_CASE("summarize_every writes in steps and in seconds", "[hooks][factories]"
 TEST_CASE("summarize_every without a directory writes to the event file of its session", "[hooks][factories]") {
   const temporary_directory directory;
   counting_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = sw::none},
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .saves = {.save_secs = sw::none}},
                                                 sw::summarize_every(2, sw::summary::scalar("by steps", &counting_model::count)),
                                                 sw::summarize_every(1h, sw::summary::scalar("by seconds", &counting_model::count)));
   for (int i = 0; i < 4; ++i) { session.run(); }

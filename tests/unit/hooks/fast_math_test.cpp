@@ -74,7 +74,7 @@ struct echo_model {
 };
 using number_model = echo_model<double>;
 
-sw::training_options quiet() { return {.log_step_count_steps = sw::none}; }
+sw::training_options quiet() { return {.step_counter = {.every_n_steps = sw::none}}; }
 
 /// Returns the step at which the guard threw, or 0.
 template<class Value>
@@ -215,7 +215,7 @@ TEST_CASE("evaluations, progress, log lines and summaries show NaN in a program 
   const sw::test::temporary_directory directory;
   auto options = quiet();
   options.checkpoint_dir = directory.path();
-  options.save_summaries_steps = 1;
+  options.summaries.save_steps = 1;
   std::string lines;
   const auto tested = sw::evaluate_every(
       3, [](const number_model& model) { return model.losses[static_cast<std::size_t>(model.at - 1)]; },

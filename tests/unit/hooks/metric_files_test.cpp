@@ -106,8 +106,8 @@ TEST_CASE("a training session writes what goes into its event files to metric fi
     adding_model model;
     auto session = sw::monitored_training_session(model,
                                                   {.checkpoint_dir = directory / "run",
-                                                   .save_checkpoint_steps = 100,
-                                                   .save_summaries_steps = 1,
+                                                   .saves = {.save_steps = 100},
+                                                   .summaries = {.save_steps = 1},
                                                    .metrics = {csv_in(directory, clock)},
                                                    .clock = clock},
                                                   sw::summaries([](sw::summary::writer& out, const auto& result, const auto&,
@@ -148,8 +148,8 @@ TEST_CASE("metric files of a session have exact doubles and 64-bit integers, wha
   exact_model model;
   auto session = sw::monitored_training_session(
       model,
-      {.save_summaries_steps = 1,
-       .log_step_count_steps = 1,
+      {.summaries = {.save_steps = 1},
+       .step_counter = {.every_n_steps = 1},
        .summary_dir = directory.path(),
        .metrics = {csv_in(directory, clock)},
        .clock = clock},

@@ -39,12 +39,11 @@ struct rollback_rig : sw::test::session_rig {
 
   auto options() const {
     sw::training_options made{.checkpoint_dir = directory.path(),
-                              .save_checkpoint_steps = 2,
-                              .save_summaries_steps = sw::none,
-                              .log_step_count_steps = sw::none,
-                              .max_to_keep = sw::none};
-    made.saver.file_system = files;
-    made.saver.pool = pool;
+                              .saves = {.save_steps = 2, .saver = {.max_to_keep = sw::none}},
+                              .summaries = {.save_steps = sw::none},
+                              .step_counter = {.every_n_steps = sw::none}};
+    made.saves.saver.file_system = files;
+    made.saves.saver.pool = pool;
     made.retry.initial_backoff = 0;
     made.clock = clock;
     return made;

@@ -116,7 +116,7 @@ TEST_CASE("every hook that reads a number reads a tensor of one element, of each
     std::string shown;
     std::optional<double> logged;
     model trained{type};
-    sw::training_options options{.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1};
+    sw::training_options options{.checkpoint_dir = directory.path(), .saves = {.save_steps = 1}};
     auto session = sw::monitored_training_session(
         trained, options, sw::early_stopping_hook{{.patience = 3}, &result::number}, sw::best_checkpoint_hook{&result::number},
         sw::reduce_on_plateau_hook{{.plateau = {.patience = 1}}, &model::rate, &result::number},

@@ -50,7 +50,7 @@ template<class... Hooks>
 std::int64_t best_after(Hooks... hooks) {
   const temporary_directory directory;
   spoilt_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_summaries_steps = sw::none},
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .summaries = {.save_steps = sw::none}},
                                                 std::move(hooks)..., sw::stop_at_step(3));
   session.run_all();
   session.close();

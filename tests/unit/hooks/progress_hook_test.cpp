@@ -198,8 +198,9 @@ TEST_CASE("a session over epochs displays the epoch, the rate of samples, the la
   const auto tested = sw::evaluate_every(
       sw::epochs(1), [](const batch_model& now) { return 10 - now.batches; }, sw::measure("error", [](int error) { return error; }));
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none, .clock = clock}, tested,
-      sw::best_checkpoint_hook{tested.value("error")},
+      model,
+      {.checkpoint_dir = directory.path(), .saves = {.save_steps = 1000}, .step_counter = {.every_n_steps = sw::none}, .clock = clock},
+      tested, sw::best_checkpoint_hook{tested.value("error")},
       sw::progress_hook{{.last_step = 6,
                          .last_epoch = 2,
                          .batch_size = 4,
@@ -279,7 +280,8 @@ TEST_CASE("the final line has the values of the last step, the last checkpoint, 
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none, .clock = clock},
+      model,
+      {.checkpoint_dir = directory.path(), .saves = {.save_steps = 1000}, .step_counter = {.every_n_steps = sw::none}, .clock = clock},
       sw::progress_hook{{.last_step = 3, .line_every = 100, .is_terminal = false, .output = [&](auto text) { out += text; }},
                         &adding_model::result::loss});
   for (std::int64_t batch = 1; batch <= 3; ++batch) {
@@ -293,7 +295,8 @@ TEST_CASE("the final line has the values of the last step, the last checkpoint, 
             directory.path() + "/model.ckpt-3\n");
   out.clear();
   auto second = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1000, .log_step_count_steps = sw::none, .clock = clock},
+      model,
+      {.checkpoint_dir = directory.path(), .saves = {.save_steps = 1000}, .step_counter = {.every_n_steps = sw::none}, .clock = clock},
       sw::progress_hook{
           {.last_step = 9, .line_every = 100, .is_terminal = false, .summary = false, .output = [&](auto text) { out += text; }}});
   clock->advance(1s);
@@ -418,8 +421,8 @@ TEST_CASE("steps and time count from the beginning of a session, also after a re
   auto session = sw::monitored_training_session(
       model,
       {.checkpoint_dir = directory.path(),
-       .save_checkpoint_steps = 4,
-       .log_step_count_steps = sw::none,
+       .saves = {.save_steps = 4},
+       .step_counter = {.every_n_steps = sw::none},
        .retry = {.initial_backoff = 0},
        .clock = clock},
       sw::progress_hook{{.is_terminal = false, .output = [&](auto text) { out += text; }}, &adding_model::result::loss});

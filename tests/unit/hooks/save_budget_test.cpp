@@ -114,15 +114,15 @@ TEST_CASE("the line about the chosen interval has the name of the session", "[ho
 
 TEST_CASE("a share and a period are not given together", "[hooks][save_budget]") {
   const temporary_directory directory;
-  options given{.checkpoint_dir = directory.path(), .save_checkpoint_overhead = 0.02};
+  options given{.checkpoint_dir = directory.path(), .saves = {.save_overhead = 0.02}};
   CHECK(failure_of(given).empty());
-  given.save_checkpoint_steps = sw::none;
+  given.saves.save_steps = sw::none;
   CHECK(failure_of(given).empty());
-  given.save_checkpoint_steps = 100;
-  CHECK(failure_of(given).starts_with("both save_checkpoint_overhead and save_checkpoint_steps are given"));
-  given.save_checkpoint_steps = {};
-  given.save_checkpoint_secs = 30;
-  CHECK(failure_of(given).starts_with("both save_checkpoint_overhead and save_checkpoint_secs are given"));
+  given.saves.save_steps = 100;
+  CHECK(failure_of(given).starts_with("both saves.save_overhead and saves.save_steps are given"));
+  given.saves.save_steps = {};
+  given.saves.save_secs = 30;
+  CHECK(failure_of(given).starts_with("both saves.save_overhead and saves.save_secs are given"));
   CHECK_THROWS_AS((sw::checkpoint_saver_hook{{.checkpoint_dir = directory.path(), .save_steps = 1, .save_overhead = 0.1}}),
                   sw::invalid_argument_error);
 }
@@ -130,18 +130,17 @@ TEST_CASE("a share and a period are not given together", "[hooks][save_budget]")
 TEST_CASE("a share is at least zero and below one, and its bounds agree", "[hooks][save_budget]") {
   const temporary_directory directory;
   for (const double share : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
-    CHECK(failure_of({.checkpoint_dir = directory.path(), .save_checkpoint_overhead = share}).starts_with("save_checkpoint_overhead is "));
+    CHECK(failure_of({.checkpoint_dir = directory.path(), .saves = {.save_overhead = share}}).starts_with("saves.save_overhead is "));
   }
-  const options wrong{
-      .checkpoint_dir = directory.path(), .save_checkpoint_overhead = 0.1, .save_checkpoint_interval = {.min_interval = 601}};
+  const options wrong{.checkpoint_dir = directory.path(), .saves = {.save_overhead = 0.1, .save_interval = {.min_interval = 601}}};
   CHECK(failure_of(wrong).starts_with("min_interval is 601 s and max_interval is 600 s"));
-  CHECK(failure_of({.save_checkpoint_interval = {.min_interval = -1}}).starts_with("min_interval is -1"));
+  CHECK(failure_of({.saves = {.save_interval = {.min_interval = -1}}}).starts_with("min_interval is -1"));
 }
 
 TEST_CASE("a share of zero switches saving off, like a period of zero", "[hooks][save_budget]") {
   const temporary_directory directory;
   const auto off = GENERATE(sw::setting<double>(0), sw::setting<double>(sw::none));
   adding_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_overhead = off});
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .saves = {.save_overhead = off}});
   CHECK(!session.hook<sw::checkpoint_saver_hook>().is_on());
 }

@@ -68,8 +68,8 @@ changes changes_of_rate(const auto& evaluation, std::int64_t first_end, std::int
     rated_model other;
     const auto tested = evaluation(other);
     auto session = sw::monitored_training_session(
-        model, {.checkpoint_dir = directory.path(), .save_summaries_steps = sw::none, .log_step_count_steps = sw::none}, tested,
-        sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 2}}, &rated_model::rate, tested.value("loss")},
+        model, {.checkpoint_dir = directory.path(), .summaries = {.save_steps = sw::none}, .step_counter = {.every_n_steps = sw::none}},
+        tested, sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 2}}, &rated_model::rate, tested.value("loss")},
         sw::stop_at_step(last));
     for (const auto& step : session.steps()) {
       if (model.rate != rate) { seen.emplace_back(step.global_step, rate = model.rate); }

@@ -188,11 +188,11 @@ TEST_CASE("HOOK-SUM-4, D-5 a run that goes on says START with the first step to 
   const temporary_directory directory;
   for (int round = 0; round < 2; ++round) {
     adding_model model;
-    auto session =
-        sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 3, .save_summaries_steps = 1},
-                                       sw::summaries([](sw::summary::writer& out, const auto& result, const auto&, std::int64_t step) {
-                                         out.add_scalar("loss", result.loss, step);
-                                       }));
+    auto session = sw::monitored_training_session(
+        model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 3}, .summaries = {.save_steps = 1}},
+        sw::summaries([](sw::summary::writer& out, const auto& result, const auto&, std::int64_t step) {
+          out.add_scalar("loss", result.loss, step);
+        }));
     for (int i = 0; i < 3; ++i) { session.run(std::int64_t{1}); }
     session.close();
   }
@@ -297,7 +297,7 @@ TEST_CASE("the close writes the numbers of the last step that are members of the
   const auto train = [&](const std::string& name, std::optional<bool> at_end) {
     adding_model model;
     auto session = sw::monitored_training_session(
-        model, {.save_summaries_steps = 100, .save_summaries_at_end = at_end, .summary_dir = directory / name},
+        model, {.summaries = {.save_steps = 100, .at_end = at_end}, .summary_dir = directory / name},
         sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss), sw::summary::scalar("sum", &adding_model::sum),
                       sw::summary::scalar("computed", [](const adding_model::result& one) { return one.loss; })));
     session.run_all(std::vector<std::int64_t>{1, 2, 3});
@@ -354,8 +354,7 @@ TEST_CASE("the close does not write the values of a step that a rollback has und
   const sw::test::log_capture log;
   adding_model model;
   auto session = sw::monitored_training_session(
-      model,
-      {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 100, .save_summaries_steps = 100, .save_summaries_at_end = at_end},
+      model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 100}, .summaries = {.save_steps = 100, .at_end = at_end}},
       sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss)), sw::every_n_steps(1, [&](auto& context) {
         if (context.global_step() != stop_in) { return; }
         context.request_stop("enough");
@@ -390,7 +389,7 @@ TEST_CASE("hooks that share an event file say START once, before the first value
   for (const int runs : {3, 2}) {  // the second session continues the first one
     adding_model model;
     auto session = sw::monitored_training_session(
-        model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 100},
+        model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 100}},
         sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1}, sw::summary::scalar("a", &adding_model::sum)},
         sw::summary_saver_hook{{.output_dir = directory.path(), .save_steps = 1}, sw::summary::scalar("b", &adding_model::sum)});
     for (int i = 0; i < runs; ++i) { session.run(std::int64_t{1}); }
@@ -619,7 +618,7 @@ TEST_CASE("a summary that changes a variable is an error that names the variable
   noisy model;
   const auto run = [&](bool check, auto projection) {
     auto session =
-        sw::monitored_training_session(model, {.save_summaries_steps = 1, .check_summaries = check, .summary_dir = directory.path()},
+        sw::monitored_training_session(model, {.summaries = {.save_steps = 1, .check_variables = check}, .summary_dir = directory.path()},
                                        sw::summaries(sw::summary::scalar("mean", projection)));
     session.run();
     session.close();
@@ -701,7 +700,7 @@ TEST_CASE("a summary_saver_hook without a directory uses that of its session", "
   const temporary_directory directory;
   counting_model model;
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = sw::none, .log_step_count_steps = sw::none},
+      model, {.checkpoint_dir = directory.path(), .saves = {.save_secs = sw::none}, .step_counter = {.every_n_steps = sw::none}},
       sw::summary_saver_hook{{.save_steps = 3, .hparams = sw::format::hparam_map{{"rate", 0.5}}},
                              sw::summary::scalar("count", [](const int& count) { return count; })});
   for (int i = 0; i < 5; ++i) { session.run(); }

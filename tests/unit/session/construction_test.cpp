@@ -181,18 +181,18 @@ TEST_CASE("a session without default hooks rejects their options by name", "[ses
     const auto text = message_of<sw::invalid_argument_error>([&] { const sw::monitored_session session(options, model); });
     CHECK(text.find(name + " is given, but") != std::string::npos);
   };
-  refused("save_checkpoint_steps", {.save_checkpoint_steps = 10});
-  refused("save_checkpoint_secs", {.save_checkpoint_secs = 10});
-  refused("save_checkpoint_overhead", {.save_checkpoint_overhead = 0.1});
-  refused("max_to_keep", {.max_to_keep = 3});
-  refused("save_checkpoint_interval", {.save_checkpoint_interval = {.min_interval = 30}});
-  refused("saver.shards", {.checkpoint_dir = "run", .saver = {.shards = 3}});
-  refused("saver.basename", {.saver = {.basename = "other.ckpt"}});
-  refused("log_every_secs", {.log_every_secs = 0});
-  refused("save_summaries_steps", {.save_summaries_steps = 10});
-  refused("save_summaries_at_end", {.save_summaries_at_end = true});
-  refused("log_step_count_steps", {.log_step_count_steps = 10});
-  refused("hparams", {.hparams = sw::format::hparam_map{{"rate", 0.1}}});
+  refused("saves.save_steps", {.saves = {.save_steps = 10}});
+  refused("saves.save_secs", {.saves = {.save_secs = 10}});
+  refused("saves.save_overhead", {.saves = {.save_overhead = 0.1}});
+  refused("saves.saver.max_to_keep", {.saves = {.saver = {.max_to_keep = 3}}});
+  refused("saves.save_interval", {.saves = {.save_interval = {.min_interval = 30}}});
+  refused("saves.saver.shards", {.checkpoint_dir = "run", .saves = {.saver = {.shards = 3}}});
+  refused("saves.saver.basename", {.saves = {.saver = {.basename = "other.ckpt"}}});
+  refused("step_counter.log_every_secs", {.step_counter = {.log_every_secs = 0}});
+  refused("summaries.save_steps", {.summaries = {.save_steps = 10}});
+  refused("summaries.at_end", {.summaries = {.at_end = true}});
+  refused("step_counter.every_n_steps", {.step_counter = {.every_n_steps = 10}});
+  refused("summaries.hparams", {.summaries = {.hparams = sw::format::hparam_map{{"rate", 0.1}}}});
   refused("master", {.master = "local:rejected"});
   refused("is_chief = false", {.is_chief = false});
 }
@@ -208,7 +208,7 @@ TEST_CASE("a session without a function that finds checkpoints restores the newe
   const sw::monitored_session session({.checkpoint_dir = directory.path()}, resumed);
   CHECK(session.global_step() == 7);
   CHECK(session.restored_from().has_value());
-  CHECK_NOTHROW(sw::monitored_session({.checkpoint_dir = directory.path(), .saver = {.basename = "other.ckpt"}}, resumed));
+  CHECK_NOTHROW(sw::monitored_session({.checkpoint_dir = directory.path(), .saves = {.saver = {.basename = "other.ckpt"}}}, resumed));
   const sw::monitored_session other(sw::session_setup{.options = {.checkpoint_dir = directory.path()},
                                                       .find_checkpoint = [] { return std::optional<sw::checkpoint_reader>(); }},
                                     resumed);

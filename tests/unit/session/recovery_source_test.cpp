@@ -179,7 +179,7 @@ TEST_CASE("batches of runs that do not change the model's own step are lost for 
   accumulating_model model;
   const temporary_directory directory;
   auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .retry = {.initial_backoff = 0}});
+      model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 1}, .retry = {.initial_backoff = 0}});
   blind_source source;
   CHECK_THROWS_WITH(
       [&] {

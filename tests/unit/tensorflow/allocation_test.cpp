@@ -54,8 +54,8 @@ struct stub_graph {
   /// Returns the options of a session that saves, but not during a test.
   [[nodiscard]] sw::training_options options() const {
     return {.checkpoint_dir = directory / "run",
-            .save_summaries_steps = 1'000'000,
-            .log_step_count_steps = 1'000'000,
+            .summaries = {.save_steps = 1'000'000},
+            .step_counter = {.every_n_steps = 1'000'000},
             .clock = std::make_shared<sw::manual_clock>()};
   }
 };

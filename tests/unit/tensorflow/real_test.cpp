@@ -105,7 +105,7 @@ TEST_CASE("a graph of an Estimator continues from its checkpoint", "[tensorflow]
   fs::copy(data + "/tf1_estimator", run_dir);
   auto graph = tf::graph::import_meta_graph(run_dir + "/model.ckpt-10000.meta");
   const auto loss = graph.collection("losses").front();
-  auto session = sw::monitored_training_session(graph, {.checkpoint_dir = run_dir, .save_summaries_steps = 10, .config = one_thread()},
+  auto session = sw::monitored_training_session(graph, {.checkpoint_dir = run_dir, .summaries = {.save_steps = 10}, .config = one_thread()},
                                                 tf::graph_options{.operations = {.train_op = "training/group_deps"}},
                                                 sw::nan_tensor_hook{loss}, sw::stop_at_step_hook{{.num_steps = 20}});
   CHECK(session.global_step() == 10'000);
@@ -158,7 +158,7 @@ TEST_CASE("summaries, graph and traces of a graph reach the event file", "[tenso
   const test::temporary_directory directory;
   auto graph = tf::graph::import_meta_graph(data + "/graph/mlp/model.ckpt-0.meta");
   auto session = sw::monitored_training_session(
-      graph, {.checkpoint_dir = directory.path(), .save_summaries_steps = 2, .config = one_thread()}, sw::nan_tensor_hook{"loss:0"},
+      graph, {.checkpoint_dir = directory.path(), .summaries = {.save_steps = 2}, .config = one_thread()}, sw::nan_tensor_hook{"loss:0"},
       sw::stop_at_step_hook{{.last_step = 6}}, sw::profiler_hook{{.save_steps = 3, .output_dir = directory.path()}});
   const std::vector<std::vector<tf::named_feed>> batches(10, mlp_feeds());
   for ([[maybe_unused]] const auto& step : session.steps(batches)) {}
@@ -178,7 +178,7 @@ TEST_CASE("few plans are made with all hooks on", "[tensorflow][real]") {
   const auto labels = [] { return tf::tensor(sw::dtype::int64, {16}); };
   auto graph = tf::graph::import_meta_graph(data + "/graph/mlp/model.ckpt-0.meta");
   auto session = sw::monitored_training_session(
-      graph, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 3'000, .save_summaries_steps = 70, .config = one_thread()},
+      graph, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 3'000}, .summaries = {.save_steps = 70}, .config = one_thread()},
       sw::nan_tensor_hook{"loss:0"}, sw::logging_tensor_hook{{.every_n_iter = 30}, "loss:0", "accuracy:0"},
       sw::profiler_hook{{.save_steps = 4'000, .output_dir = directory.path()}}, sw::stop_at_step_hook{{.last_step = 10'000}},
       sw::early_stopping_hook{{.patience = 100'000, .every_n_steps = 20}, loss}, sw::time_limit_hook{3'600},

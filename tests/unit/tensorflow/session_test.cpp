@@ -327,7 +327,7 @@ TEST_CASE("a tensor of the caller that is fed is copied, so that the graph may k
 TEST_CASE("a checkpoint is one more run, and a later session continues from it", "[tensorflow][session]") {
   stub_graph made;
   {
-    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 2},
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .saves = {.save_steps = 2}},
                                                   sw::stop_at_step_hook{{.last_step = 5}});
     ::stub_reset();
     for ([[maybe_unused]] const auto& step : session.steps()) {}
@@ -400,7 +400,7 @@ TEST_CASE("evaluation, best checkpoint, early stopping and functions work over a
   const auto tested = sw::evaluate_every(2, loss_now, sw::measure("loss", [](float loss) { return loss; }));
   int called = 0;
   auto session =
-      sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 100}, tested,
+      sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .saves = {.save_steps = 100}}, tested,
                                      sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, tested.value("loss")},
                                      sw::early_stopping_hook{{.patience = 2, .mode = sw::metric_mode::maximize}, tested.value("loss")},
                                      sw::every_n_steps(3, [&] { ++called; }), sw::stop_at_step(100));
@@ -425,7 +425,7 @@ TEST_CASE("hooks read fetched tensors of a graph as numbers", "[tensorflow][sess
       2, [](tf::graph_session& raw) { return raw.run_apart({"loss"}).front(); },
       sw::measure("loss", [](const tf::tensor& value) { return value; }));
   auto session = sw::monitored_training_session(
-      made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 100},
+      made.graph, {.checkpoint_dir = made.run_dir(), .saves = {.save_steps = 100}},
       sw::early_stopping_hook{{.patience = 2, .mode = sw::metric_mode::maximize}, loss},
       sw::best_checkpoint_hook{{.mode = sw::metric_mode::maximize}, loss},
       sw::progress_hook{{.last_step = 3, .is_terminal = false, .output = [&](std::string_view text) { shown += text; }}, loss},
@@ -456,7 +456,7 @@ TEST_CASE("a run over a graph with a schedule, evaluations and early stopping re
     const auto loss_now = [](tf::graph_session& raw) { return raw.run_apart({"loss"}).front().as<float>(); };
     const auto tested = sw::evaluate_every(2, loss_now, sw::measure("loss", [](float loss) { return loss; }));
     auto session = sw::monitored_training_session(
-        made.graph, {.name = "line", .checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 100},
+        made.graph, {.name = "line", .checkpoint_dir = made.run_dir(), .saves = {.save_steps = 100}},
         sw::scheduled([&](double now) { rate = static_cast<float>(now); }, [](std::int64_t step) { return 0.125 / (1 + double(step)); }),
         sw::feed_fn_hook{[&] { return sw::feed("rate:0", rate); }}, tested,
         sw::early_stopping_hook{{.patience = 2, .mode = sw::metric_mode::maximize}, tested.value("loss")},
@@ -536,7 +536,7 @@ TEST_CASE("a session over a graph writes the values of the argument summaries", 
   const test::log_capture quiet;
   stub_graph made;
   auto session =
-      sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_summaries_steps = 2},
+      sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .summaries = {.save_steps = 2}},
                                      sw::summaries(sw::summary::scalar("cost", tf::typed_fetch<float>("loss:0"))), sw::stop_at_step(4));
   session.run_all();
   session.close();
@@ -546,13 +546,13 @@ TEST_CASE("a session over a graph writes the values of the argument summaries", 
       ContainsSubstring("summaries is given, but neither summary_dir nor checkpoint_dir"));
 }
 
-TEST_CASE("save_summaries_at_end is not available over a graph, and true is an error", "[tensorflow][session]") {
+TEST_CASE("summaries.at_end is not available over a graph, and true is an error", "[tensorflow][session]") {
   const test::log_capture quiet;
   stub_graph made;
   const auto train = [&](std::optional<bool> at_end, std::string directory) {
-    auto session = sw::monitored_training_session(made.graph, {.save_summaries_at_end = at_end, .summary_dir = std::move(directory)});
+    auto session = sw::monitored_training_session(made.graph, {.summaries = {.at_end = at_end}, .summary_dir = std::move(directory)});
   };
-  const auto refused = ContainsSubstring("save_summaries_at_end is not available over a graph");
+  const auto refused = ContainsSubstring("summaries.at_end is not available over a graph");
   CHECK_THROWS_WITH(train(true, made.run_dir()), refused);
   CHECK_THROWS_AS(train(true, made.run_dir()), sw::invalid_argument_error);
   CHECK_THROWS_WITH(train(true, {}), refused);
@@ -567,7 +567,7 @@ TEST_CASE("transient failures of TensorFlow recover in a new session", "[tensorf
   constexpr int unavailable = 14;
   sw::retry_policy fast{.initial_backoff = 0};
   SECTION("from a checkpoint") {
-    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 2, .retry = fast},
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .saves = {.save_steps = 2}, .retry = fast},
                                                   sw::stop_at_step_hook{{.last_step = 6}});
     for (int i = 0; i < 3; ++i) { session.run(); }
     ::stub_fail(1, unavailable, "the ps is gone");
@@ -619,8 +619,8 @@ TEST_CASE("hooks that fetch now and then cause few plans", "[tensorflow][session
   const test::log_capture quiet;
   stub_graph made;
   auto session =
-      sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_summaries_steps = 7}, sw::nan_tensor_hook{"loss"},
-                                     sw::logging_tensor_hook{{.every_n_iter = 3}, "ids", "w/first"});
+      sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .summaries = {.save_steps = 7}},
+                                     sw::nan_tensor_hook{"loss"}, sw::logging_tensor_hook{{.every_n_iter = 3}, "ids", "w/first"});
   for (int i = 0; i < 200; ++i) { session.run(); }
   CHECK(session.raw_session().plan_count() <= 4);
 }
@@ -699,7 +699,8 @@ TEST_CASE("the saver of the graph says how many checkpoints are kept, unless the
   stub_graph made(meta);
   const auto kept = [&](sw::setting<int> max_to_keep) {
     const auto directory = made.directory / ("run" + std::to_string(max_to_keep.given().value_or(0)));
-    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = directory, .max_to_keep = max_to_keep});
+    auto session =
+        sw::monitored_training_session(made.graph, {.checkpoint_dir = directory, .saves = {.saver = {.max_to_keep = max_to_keep}}});
     for (int i = 0; i < 5; ++i) {
       session.run();
       session.checkpoint_now();
@@ -778,7 +779,7 @@ TEST_CASE("sessions leave nothing behind in the library", "[tensorflow][session]
   const auto tensors = ::stub_tensors();
   {
     stub_graph made;
-    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .save_checkpoint_steps = 1},
+    auto session = sw::monitored_training_session(made.graph, {.checkpoint_dir = made.run_dir(), .saves = {.save_steps = 1}},
                                                   sw::nan_tensor_hook{"loss"});
     for (int i = 0; i < 3; ++i) { session.run(); }
     session.close();

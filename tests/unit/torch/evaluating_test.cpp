@@ -239,7 +239,7 @@ TEST_CASE("a hook that sets the rate and a rollback find the options of the rest
   const sw::test::temporary_directory directory;
   losing own;
   {
-    auto session = sw::monitored_training_session(own, {.checkpoint_dir = directory / "own", .save_checkpoint_steps = 2},
+    auto session = sw::monitored_training_session(own, {.checkpoint_dir = directory / "own", .saves = {.save_steps = 2}},
                                                   sw::rollback_on_nan_hook(&losing::result::loss, [] {}));
     for (int i = 0; i < 5; ++i) { session.run(); }
   }
@@ -260,7 +260,7 @@ TEST_CASE("a summary that runs a module in training mode is found by the check o
   const auto run = [&](auto projection) {
     trainee model;
     auto session =
-        sw::monitored_training_session(model, {.save_summaries_steps = 1, .check_summaries = true, .summary_dir = directory.path()},
+        sw::monitored_training_session(model, {.summaries = {.save_steps = 1, .check_variables = true}, .summary_dir = directory.path()},
                                        sw::summaries(sw::summary::scalar("mean", projection)));
     session.run();
     session.close();
@@ -278,7 +278,7 @@ TEST_CASE("a tensor with one element is a number for every hook", "[torch]") {
   trainee model;
   auto plateau =
       sw::reduce_on_plateau_hook{{.plateau = {.factor = 0.5, .patience = 1}, .every_n_steps = 1}, &trainee::rate, &trainee::result::loss};
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_summaries_steps = 1},
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .summaries = {.save_steps = 1}},
                                                 sw::summaries(sw::summary::scalar("loss", &trainee::result::loss)), std::move(plateau),
                                                 sw::early_stopping_hook{{.patience = 50}, &trainee::result::loss});
   const auto last = session.run().loss;

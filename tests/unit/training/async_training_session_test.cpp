@@ -52,7 +52,7 @@ asio::awaitable<void> part_of_life(auto& session, auto& source, int steps, bool 
 asio::awaitable<void> made_and_run(async_rig& rig, std::int64_t last_step) {
   auto options = rig.options();
   counting_source source;
-  options.save_summaries_steps = 1;
+  options.summaries.save_steps = 1;
   auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = last_step}});
   static_cast<void>(co_await last_step_of(session, source));
 }
@@ -87,7 +87,7 @@ TEST_CASE("an awaited training session calls a file system only on other threads
   rig.files->before_each(
       [&, here = std::this_thread::get_id()](const event&) { on_this_thread += std::this_thread::get_id() == here ? 1 : 0; });
   auto options = rig.options();
-  options.save_summaries_steps = 1;
+  options.summaries.save_steps = 1;
   counting_source source;
   auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = 3}});
   CHECK(rig.files->operations() == 0);
@@ -108,7 +108,7 @@ TEST_CASE("the checkpoints of an awaited session are copied while many other ses
   std::deque<async_rig> rigs(others + 1);
   const auto session_on = [&](async_rig& rig) {
     auto options = rig.options();
-    if (where == waits::for_room && &rig != &rigs[0]) { options.saver.max_staged_bytes = 0; }
+    if (where == waits::for_room && &rig != &rigs[0]) { options.saves.saver.max_staged_bytes = 0; }
     rig.files->before_each([&](const event& one) {
       if (one.kind == operation::sync || (where == waits::at_start && &rig != &rigs[0])) { disk.pass(); }
     });
@@ -183,7 +183,7 @@ TEST_CASE("an awaited training session is refused its directory by async_start",
   auto session = sw::monitored_training_session(sw::defer_start, rig.model, rig.options());
   CHECK_THROWS_AS(rig.await(session.async_start()), sw::failed_precondition_error);
   auto bad = rig.options();
-  bad.saver.basename = "";
+  bad.saves.saver.basename = "";
   CHECK_THROWS_AS(sw::monitored_training_session(sw::defer_start, rig.model, bad), sw::invalid_argument_error);
 }
 
@@ -193,8 +193,8 @@ TEST_CASE("D-33 an awaited training session that is closed writes that its run s
   async_rig rig;
   const auto endings = [&] { return tagged_in(rig.directory.path(), "_hparams_/session_end_info").size(); };
   auto options = rig.options();
-  options.hparams = sw::format::hparam_map{{"batch_size", 32}};
-  options.save_summaries_steps = 1;
+  options.summaries.hparams = sw::format::hparam_map{{"batch_size", 32}};
+  options.summaries.save_steps = 1;
   counting_source source;
   {
     auto session = sw::monitored_training_session(sw::defer_start, rig.model, options, sw::stop_at_step_hook{{.last_step = 2}});
@@ -213,7 +213,7 @@ TEST_CASE("an awaited training session writes the values of its summaries", "[tr
   const log_capture log;
   async_rig rig;
   auto options = rig.options();
-  options.save_summaries_steps = 2;
+  options.summaries.save_steps = 2;
   counting_source source;
   auto session = sw::monitored_training_session(
       sw::defer_start, rig.model, options,

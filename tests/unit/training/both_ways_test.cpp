@@ -331,7 +331,7 @@ TEST_CASE("another thread reads the metrics of an awaited session, and a sink of
   received kept;
   mixing_model model;
   auto options = saving_in(directory.path());
-  options.save_summaries_steps = 10;
+  options.summaries.save_steps = 10;
   options.metrics = {std::make_shared<sw::summary::sink_writer>("the test", std::make_unique<keeping_sink>(kept))};
   auto session = sw::monitored_training_session(
       sw::defer_start, model, options, sw::summaries(sw::summary::scalar("mixed", [](const mixing_model& now) { return loss_of(now); })),

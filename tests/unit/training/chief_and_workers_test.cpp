@@ -174,7 +174,7 @@ TEST_CASE("a chief with busy workers sets its rate between their steps, evaluate
     return sw::training_options{.master = master,
                                 .is_chief = is_chief,
                                 .checkpoint_dir = directory.path(),
-                                .saver = {.sync = false},
+                                .saves = {.saver = {.sync = false}},
                                 .clock = std::make_shared<sw::manual_clock>()};
   };
   auto chief = sw::monitored_training_session(model, options(true), awaits_others_hook{model},

@@ -26,9 +26,9 @@ void run_three(adding_model& model, const std::string& checkpoint_dir, const std
   const auto clock = std::make_shared<sw::manual_clock>();
   auto session = sw::monitored_training_session(model,
                                                 {.checkpoint_dir = checkpoint_dir,
-                                                 .save_checkpoint_steps = checkpoint_dir.empty() ? 0 : 1,
-                                                 .save_summaries_steps = 1,
-                                                 .log_step_count_steps = 1,
+                                                 .saves = {.save_steps = checkpoint_dir.empty() ? 0 : 1},
+                                                 .summaries = {.save_steps = 1},
+                                                 .step_counter = {.every_n_steps = 1},
                                                  .summary_dir = summary_dir,
                                                  .clock = clock},
                                                 sw::summaries([](sw::summary::writer& out, const auto& result, const auto&,
@@ -46,10 +46,10 @@ TEST_CASE("CREATE-1 options that are not given have TensorFlow's defaults", "[tr
   const adding_options said_nothing;
   CHECK(said_nothing.checkpoint_dir.empty());
   CHECK(said_nothing.summary_dir.empty());
-  CHECK(said_nothing.save_checkpoint_secs.is_default());
-  CHECK(said_nothing.save_checkpoint_steps.is_default());
-  CHECK(said_nothing.save_summaries_secs.is_default());
-  CHECK(said_nothing.save_summaries_steps.is_default());
+  CHECK(said_nothing.saves.save_secs.is_default());
+  CHECK(said_nothing.saves.save_steps.is_default());
+  CHECK(said_nothing.summaries.save_secs.is_default());
+  CHECK(said_nothing.summaries.save_steps.is_default());
   CHECK(said_nothing.stop_grace_period_secs.count() == 120);
 
   const temporary_directory directory;
@@ -80,11 +80,11 @@ TEST_CASE("CREATE-2, D-8 summaries are written every 100 steps, unless one of th
                                  {sw::none, no_secs, {}, {}},  {0, no_secs, {}, {}}, {no_steps, 0, {}, {}},    {sw::none, 0, {}, {}}};
   for (const auto& [steps, secs, steps_become, secs_become] : rows) {
     log_capture log;
-    const adding_options said{.save_summaries_steps = steps, .save_summaries_secs = secs, .summary_dir = "anywhere"};
+    const adding_options said{.summaries = {.save_steps = steps, .save_secs = secs}, .summary_dir = "anywhere"};
     const auto made = sw::detail::default_hooks::work_of_summaries(said);
     REQUIRE((made != nullptr) == (steps_become || secs_become));
     const bool both = steps.enabled() && secs.enabled();
-    CHECK(log.contains(sw::log_level::warning, "both save_summaries_secs and save_summaries_steps") == both);
+    CHECK(log.contains(sw::log_level::warning, "both summaries.save_secs and summaries.save_steps") == both);
     if (!made) { continue; }
     CHECK(made->period().every_steps == steps_become);
     CHECK(made->period().every_secs.has_value() == secs_become.has_value());
@@ -187,7 +187,7 @@ TEST_CASE("the argument summaries writes values of the result and of the model, 
   const temporary_directory directory;
   sometimes_model model;
   auto session = sw::monitored_training_session(
-      model, {.save_summaries_steps = 2, .summary_dir = directory.path()},
+      model, {.summaries = {.save_steps = 2}, .summary_dir = directory.path()},
       sw::summaries(sw::summary::scalar("loss", &sometimes_model::result::loss), sw::summary::scalar("weight", &sometimes_model::weight),
                     sw::summary::scalar("both", [](const auto& result, const auto& m) { return result.loss * m.weight; }),
                     sw::summary::scalar("error", &sometimes_model::result::error)));
@@ -202,7 +202,7 @@ TEST_CASE("the argument summaries writes values of the result and of the model, 
 TEST_CASE("summaries that have no value are written by the next run that has one", "[training]") {
   const temporary_directory directory;
   sometimes_model model;
-  auto session = sw::monitored_training_session(model, {.save_summaries_steps = 1000, .summary_dir = directory.path()},
+  auto session = sw::monitored_training_session(model, {.summaries = {.save_steps = 1000}, .summary_dir = directory.path()},
                                                 sw::summaries(sw::summary::scalar("error", &sometimes_model::result::error)));
   for (int i = 0; i < 7; ++i) { session.run(); }
   session.close();
@@ -220,9 +220,10 @@ TEST_CASE("log_every_secs = 0 logs each durable checkpoint and each rate", "[tra
   const log_capture log;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  auto session = sw::monitored_training_session(
-      model,
-      {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .log_step_count_steps = 1, .log_every_secs = 0, .clock = clock});
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(),
+                                                        .saves = {.save_steps = 1},
+                                                        .step_counter = {.every_n_steps = 1, .log_every_secs = 0},
+                                                        .clock = clock});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {
     clock->advance(1s);
     session.run(batch);
@@ -240,9 +241,11 @@ TEST_CASE("durable checkpoints and rates are logged with the name of the session
   const log_capture log;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  auto session = sw::monitored_training_session(
-      model,
-      {.name = "trial-7", .checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .log_step_count_steps = 1, .clock = clock});
+  auto session = sw::monitored_training_session(model, {.name = "trial-7",
+                                                        .checkpoint_dir = directory.path(),
+                                                        .saves = {.save_steps = 1},
+                                                        .step_counter = {.every_n_steps = 1},
+                                                        .clock = clock});
   for (std::int64_t batch = 1; batch <= 30; ++batch) {
     clock->advance(1s);
     session.run(batch);
@@ -271,7 +274,7 @@ TEST_CASE("the argument summaries evaluates each value once in a due step", "[tr
   int of_missing = 0;
   const bool has_function = GENERATE(false, true);
   {
-    adding_options options{.save_summaries_steps = 2, .summary_dir = directory.path()};
+    adding_options options{.summaries = {.save_steps = 2}, .summary_dir = directory.path()};
     auto values = sw::summaries(sw::summary::scalar("missing",
                                                     [&](const adding_model::result&) {
                                                       ++of_missing;

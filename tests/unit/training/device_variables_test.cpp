@@ -84,7 +84,7 @@ struct far_model {
 
 void train(far_model& model, const std::string& directory, std::int64_t last_step, auto... hooks) {
   sw::test::named_source source;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2},
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .saves = {.save_steps = 2}},
                                                 sw::stop_at_step_hook{{.last_step = last_step}}, std::move(hooks)...);
   for (const auto& step : session.steps(source)) { (void)step; }
   session.close();

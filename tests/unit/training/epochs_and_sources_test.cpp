@@ -46,7 +46,7 @@ struct data_rig {
     log.reset();  // captures do not nest
     log = std::make_unique<log_capture>();
     auto session = sw::monitored_training_session(
-        model, {.checkpoint_dir = directory.path(), .log_step_count_steps = sw::none, .on_other_data = policy});
+        model, {.checkpoint_dir = directory.path(), .step_counter = {.every_n_steps = sw::none}, .on_other_data = policy});
     const auto last = session.global_step() + 3;
     for (const auto& step : session.steps(source)) {
       if (step.global_step == last) { break; }
@@ -218,10 +218,12 @@ TEST_CASE("a recovery rewinds a source that is read ahead", "[training][prefetch
   const temporary_directory whole;
   const temporary_directory directory;
   failing_model model;
-  auto session = sw::monitored_training_session(
-      model,
-      {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 5, .log_step_count_steps = sw::none, .retry = {.initial_backoff = 0}},
-      sw::stop_at_step(40));
+  auto session = sw::monitored_training_session(model,
+                                                {.checkpoint_dir = directory.path(),
+                                                 .saves = {.save_steps = 5},
+                                                 .step_counter = {.every_n_steps = sw::none},
+                                                 .retry = {.initial_backoff = 0}},
+                                                sw::stop_at_step(40));
   session.run_all(squares());
   session.close();
   CHECK(session.metrics().recoveries == 3);

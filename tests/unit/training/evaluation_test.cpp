@@ -178,7 +178,7 @@ TEST_CASE("an evaluation may share its directory with the training that holds it
   const temporary_directory directory;
   sw::test::log_capture log;
   adding_model trained;
-  auto session = sw::monitored_training_session(trained, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1});
+  auto session = sw::monitored_training_session(trained, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 1}});
   session.run(std::int64_t{7});
   session.hook<sw::checkpoint_saver_hook>().saver().drain();
   measuring_model model;

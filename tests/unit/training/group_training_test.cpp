@@ -59,15 +59,15 @@ void rethrow(const std::exception_ptr& failure) {
 }
 
 sw::training_options options_of(const std::shared_ptr<sw::group>& group, const std::string& directory) {
-  sw::training_options options{.save_summaries_steps = sw::none,
-                               .log_step_count_steps = sw::none,
+  sw::training_options options{.summaries = {.save_steps = sw::none},
+                               .step_counter = {.every_n_steps = sw::none},
                                .max_wait_secs = 20,
                                .retry = {.initial_backoff = 0},
                                .group = group};
   if (!directory.empty()) {
     options.checkpoint_dir = directory;
-    options.save_checkpoint_steps = 5;
-    options.max_to_keep = sw::none;
+    options.saves.save_steps = 5;
+    options.saves.saver.max_to_keep = sw::none;
   }
   return options;
 }

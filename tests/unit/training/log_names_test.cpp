@@ -88,8 +88,8 @@ struct named_rig {
   flat_model model;
   sw::training_options options = {.name = "trial-7",
                                   .checkpoint_dir = directory.path(),
-                                  .save_summaries_steps = sw::none,
-                                  .log_step_count_steps = sw::none,
+                                  .summaries = {.save_steps = sw::none},
+                                  .step_counter = {.every_n_steps = sw::none},
                                   .retry = {.initial_backoff = 0},
                                   .clock = clock};
   std::unique_ptr<log_capture> log = std::make_unique<log_capture>();
@@ -148,7 +148,7 @@ TEST_CASE("hooks that log during a run log with the name of the session", "[trai
     rig.check_named(log_level::info, "on the thread of the evaluation");
   }
   SECTION("a summary with values that are not finite") {
-    rig.options.save_summaries_steps = 1;
+    rig.options.summaries.save_steps = 1;
     rig.train_with(blind_source(), sw::summaries([](sw::summary::writer& out, const auto&, const auto&, std::int64_t step) {
                      const std::array values = {1.0F, std::numeric_limits<float>::quiet_NaN()};
                      out.add_histogram("weights", values, step);
@@ -221,10 +221,10 @@ TEST_CASE("the threads of a session log with its name", "[training][log]") {
 TEST_CASE("options are checked, and a failed close is logged, with the name of the session", "[training][log]") {
   named_rig rig;
   SECTION("two periods") {
-    rig.options.save_summaries_secs = 1;
-    rig.options.save_summaries_steps = 1;
+    rig.options.summaries.save_secs = 1;
+    rig.options.summaries.save_steps = 1;
     rig.train_with(blind_source());
-    rig.check_named(log_level::warning, "both save_summaries_secs and save_summaries_steps");
+    rig.check_named(log_level::warning, "both summaries.save_secs and summaries.save_steps");
   }
   SECTION("a session that is destroyed without a close") {
     if (rig.way == session_way::awaited) { return; }  // it is abandoned, and closes nothing
@@ -252,7 +252,7 @@ TEST_CASE("hooks of an asynchronous session log with its name at the creation", 
 
 TEST_CASE("a session of either kind logs durable checkpoints at most once in 10 s, and the last one", "[training][log]") {
   named_rig rig;
-  rig.options.save_checkpoint_steps = 1;
+  rig.options.saves.save_steps = 1;
   blind_source source;
   auto tick = sw::every_n_steps(1, [&] { rig.clock->advance(1s); });
   train(rig.way, rig.model, rig.options, source, 0, std::move(tick), sw::stop_at_step(30));

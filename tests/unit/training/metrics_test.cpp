@@ -64,7 +64,7 @@ TEST_CASE("metrics count failed and skipped saves", "[training][metrics]") {
   const sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();
-  options.saver.on_error = sw::on_save_error::warn();
+  options.saves.saver.on_error = sw::on_save_error::warn();
   auto session = sw::monitored_training_session(rig.model, options);
   sw::test::wait_for_saves(session);
   rig.files->inject({.kind = sw::test::operation::sync, .path_contains = "model.ckpt-2", .errno_value = EIO});
@@ -122,7 +122,7 @@ TEST_CASE("metrics may be read on any thread while the session trains, recovers 
   session_rig rig;
   auto options = rig.options();
   options.retry.initial_backoff = 0;
-  options.save_checkpoint_steps = 1;
+  options.saves.save_steps = 1;
   rig.model.before = [fails = true](std::int64_t batch) mutable {
     if (batch == 30 && std::exchange(fails, false)) { throw sw::aborted_error("once"); }
   };

@@ -54,9 +54,8 @@ inline auto squares() {
 
 inline training_options saving_in(const std::string& directory, std::int64_t save_steps = 5) {
   return {.checkpoint_dir = directory,
-          .save_checkpoint_steps = save_steps,
-          .log_step_count_steps = none,
-          .saver = unsynced_saves(),
+          .saves = {.save_steps = save_steps, .saver = unsynced_saves()},
+          .step_counter = {.every_n_steps = none},
           .retry = {.initial_backoff = 0}};
 }
 

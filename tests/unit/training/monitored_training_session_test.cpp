@@ -57,7 +57,7 @@ TEST_CASE("a model without variables trains and saves nothing: the log says so o
   empty_model model;
   for (const bool saves : {false, true}) {
     sw::training_options given;
-    if (saves) { given = {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1}; }
+    if (saves) { given = {.checkpoint_dir = directory.path(), .saves = {.save_steps = 1}}; }
     auto session = sw::monitored_training_session(model, given, sw::stop_at_step(3));
     session.run_all();
     session.close();
@@ -104,9 +104,9 @@ TEST_CASE("CREATE-4 CREATE-5, D-8 the save options in all their combinations", "
     sw::test::log_capture log;
     adding_model model;
     auto session = sw::monitored_training_session(
-        model, options{.checkpoint_dir = directory.path(), .save_checkpoint_secs = secs, .save_checkpoint_steps = steps});
+        model, options{.checkpoint_dir = directory.path(), .saves = {.save_secs = secs, .save_steps = steps}});
     CHECK(session.hook<sw::checkpoint_saver_hook>().is_on() == saves);
-    CHECK(log.contains(sw::log_level::warning, "both save_checkpoint_secs and save_checkpoint_steps") == warns);
+    CHECK(log.contains(sw::log_level::warning, "both saves.save_secs and saves.save_steps") == warns);
     session.close();
   }
 }
@@ -120,14 +120,14 @@ TEST_CASE("D-31 a negative count or duration is refused by name", "[training]") 
     CHECK_THROWS_AS(sw::monitored_training_session(model, given), sw::invalid_argument_error);
     CHECK_THROWS_WITH(sw::monitored_training_session(model, given), ContainsSubstring(name + " is -3; it cannot be negative"));
   };
-  refused([](auto& given) { given.save_checkpoint_steps = -3; }, "save_checkpoint_steps");
-  refused([](auto& given) { given.save_checkpoint_secs = -3; }, "save_checkpoint_secs");
-  refused([](auto& given) { given.save_summaries_steps = -3; }, "save_summaries_steps");
-  refused([](auto& given) { given.save_summaries_secs = -3; }, "save_summaries_secs");
-  refused([](auto& given) { given.log_step_count_steps = -3; }, "log_step_count_steps");
-  refused([](auto& given) { given.max_to_keep = -3; }, "max_to_keep");
-  refused([](auto& given) { given.saver.keep_every_n_hours = -3; }, "keep_every_n_hours");
-  refused([](auto& given) { given.saver.on_error = sw::on_save_error::retry(-3); }, "on_error.retries");
+  refused([](auto& given) { given.saves.save_steps = -3; }, "saves.save_steps");
+  refused([](auto& given) { given.saves.save_secs = -3; }, "saves.save_secs");
+  refused([](auto& given) { given.summaries.save_steps = -3; }, "summaries.save_steps");
+  refused([](auto& given) { given.summaries.save_secs = -3; }, "summaries.save_secs");
+  refused([](auto& given) { given.step_counter.every_n_steps = -3; }, "step_counter.every_n_steps");
+  refused([](auto& given) { given.saves.saver.max_to_keep = -3; }, "max_to_keep");
+  refused([](auto& given) { given.saves.saver.keep_every_n_hours = -3; }, "keep_every_n_hours");
+  refused([](auto& given) { given.saves.saver.on_error = sw::on_save_error::retry(-3); }, "on_error.retries");
   refused([](auto& given) { given.stop_grace_period_secs = -3; }, "stop_grace_period_secs");
   refused([](auto& given) { given.preemption_grace = -3; }, "preemption_grace");
 }
@@ -136,7 +136,7 @@ TEST_CASE("seconds between checkpoints are counted by the session's clock", "[tr
   const temporary_directory directory;
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_secs = 60, .clock = clock});
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .saves = {.save_secs = 60}, .clock = clock});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {
     clock->advance(25s);
     session.run(batch);
@@ -150,7 +150,8 @@ TEST_CASE("seconds between checkpoints are counted by the session's clock", "[tr
 TEST_CASE("max_to_keep bounds what stays", "[training]") {
   const temporary_directory directory;
   adding_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 1, .max_to_keep = 2});
+  auto session =
+      sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 1, .saver = {.max_to_keep = 2}}});
   named_source source;
   for (const auto& step : session.steps(source)) {
     if (step.global_step == 6) { break; }
@@ -192,8 +193,8 @@ TEST_CASE("HOOK-CKPT-16 listeners are called before and after each save, and may
   const temporary_directory directory;
   const auto heard = std::make_shared<listener>();
   adding_model model;
-  auto session = sw::monitored_training_session(
-      model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 2, .checkpoint_listeners = {heard}});
+  auto session =
+      sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 2, .listeners = {heard}}});
   session.run(std::int64_t{1});
   heard->ask_for_stop = true;
   session.run(std::int64_t{1});
@@ -218,7 +219,7 @@ TEST_CASE("a model gone bad is not in the last checkpoint", "[training]") {
   const temporary_directory directory;
   sw::test::log_capture log;
   adding_model model;
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .save_checkpoint_steps = 2},
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(), .saves = {.save_steps = 2}},
                                                 sw::nan_tensor_hook{&adding_model::result::loss});
   session.run(std::int64_t{1});
   model.sum = std::numeric_limits<float>::infinity();
@@ -232,8 +233,8 @@ TEST_CASE("a session that is abandoned, or left by an exception, logs neither a 
   const sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();
-  options.save_checkpoint_steps = 2;
-  options.save_summaries_steps = 1;
+  options.saves.save_steps = 2;
+  options.summaries.save_steps = 1;
   const auto leave = [&] {
     auto session = sw::monitored_training_session(rig.model, options);
     sw::test::run_until(session, 3);

@@ -42,7 +42,7 @@ namespace {
 sw::test::adding_options preemptible(const session_rig& rig, std::shared_ptr<sw::clock> time = nullptr) {
   auto made = rig.options();
   if (time) { made.clock = std::move(time); }
-  made.save_checkpoint_steps = 100;
+  made.saves.save_steps = 100;
   made.stop_on = {SIGURG};
   made.preemption_grace = 1s;
   return made;
@@ -52,7 +52,7 @@ sw::test::adding_options preemptible(const session_rig& rig, std::shared_ptr<sw:
 sw::test::adding_options unsaved(const session_rig& rig) {
   auto made = preemptible(rig);
   made.checkpoint_dir.clear();
-  made.save_checkpoint_steps = {};
+  made.saves.save_steps = {};
   return made;
 }
 
@@ -273,7 +273,7 @@ TEST_CASE("a close waits for an evaluation beside the training no longer than st
   door.close();
   auto options = rig.options();
   options.clock = time;
-  options.save_checkpoint_steps = 100;
+  options.saves.save_steps = 100;
   options.stop_grace_period_secs = 4;
   auto tested = sw::evaluate_every(3, sw::beside(other), evaluation_at{&door}, sw::measure("sum", &own_value));
   {
@@ -547,9 +547,9 @@ TEST_CASE("the close of a preempted process ends within 2 s while anything hangs
   adding_model other;
   {
     auto options = preemptible(rig, time);
-    options.save_checkpoint_steps = 2;
-    options.saver.max_staged_bytes = 1;
-    options.saver.on_error = sw::on_save_error::retry(3, 5s);
+    options.saves.save_steps = 2;
+    options.saves.saver.max_staged_bytes = 1;
+    options.saves.saver.on_error = sw::on_save_error::retry(3, 5s);
     auto tested =
         sw::evaluate_every(given.every, sw::beside(other), evaluation_at{std::string(given.hangs) == "evaluation" ? &door : &open_door},
                            sw::measure("sum", &own_value));

@@ -37,9 +37,9 @@ void train(const std::string& directory, const std::function<void()>& between) {
   auto session = sw::monitored_training_session(
       model,
       {.checkpoint_dir = directory,
-       .save_checkpoint_steps = 2,
-       .save_summaries_steps = 1,
-       .log_step_count_steps = sw::none,
+       .saves = {.save_steps = 2},
+       .summaries = {.save_steps = 1},
+       .step_counter = {.every_n_steps = sw::none},
        .metrics = {std::make_shared<sw::summary::csv_writer>(directory + "/metrics.csv")}},
       sw::summaries(sw::summary::scalar("count", [](const int& count) { return static_cast<double>(count); })),
       sw::best_checkpoint_hook{[](const int& count) { return static_cast<double>(-count); }}, sw::stop_at_step(6));
@@ -94,7 +94,7 @@ TEST_CASE("the best state is restored from a relative directory of its hooks aft
   counting_model model;
   const auto watched = [](const int& count) { return static_cast<double>(count); };
   auto session = sw::monitored_training_session(
-      model, {.log_step_count_steps = sw::none}, sw::best_checkpoint_hook{{.directory = "kept"}, watched},
+      model, {.step_counter = {.every_n_steps = sw::none}}, sw::best_checkpoint_hook{{.directory = "kept"}, watched},
       sw::early_stopping_hook{{.patience = 100, .restore_best = true, .best_directory = "kept"}, watched}, sw::stop_at_step(6));
   for (const auto& step : session.steps()) {
     if (step.global_step == 3) { fs::current_path(directory / "other"); }

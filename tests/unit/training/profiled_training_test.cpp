@@ -76,7 +76,7 @@ TEST_CASE("a write that has not ended when a timeline is written is in the next 
 TEST_CASE("a profiler without a directory writes to the directory of its session", "[training][profiler]") {
   test::session_rig rig;
   auto options = rig.options();
-  options.save_summaries_steps = 1;
+  options.summaries.save_steps = 1;
   auto session = sw::monitored_training_session(rig.model, options, sw::profiler_hook{{.save_steps = 2}});
   test::run_until(session, 4);
   session.close();

@@ -70,9 +70,8 @@ struct drawing_model {
 
 sw::training_options options_in(const std::string& directory, std::int64_t save_steps = 5) {
   return {.checkpoint_dir = directory,
-          .save_checkpoint_steps = save_steps,
-          .log_step_count_steps = sw::none,
-          .saver = unsynced_saves(),
+          .saves = {.save_steps = save_steps, .saver = unsynced_saves()},
+          .step_counter = {.every_n_steps = sw::none},
           .retry = {.initial_backoff = 0}};
 }
 
@@ -233,7 +232,7 @@ TEST_CASE("a hook finds the restored values even if variables() of the model pre
     const auto run = [&](std::int64_t last_step) {
       preparing_model model;
       counting_source source;
-      const sw::training_options options{.checkpoint_dir = directory.path(), .saver = unsynced_saves()};
+      const sw::training_options options{.checkpoint_dir = directory.path(), .saves = {.saver = unsynced_saves()}};
       train(way, model, options, source, 0, reading_hook{&model}, sw::stop_at_step(last_step));
       return model.rng;
     };

@@ -571,7 +571,7 @@ TEST_CASE("no checkpoint of a step is committed before the body has handled the 
   const temporary_directory directory;
   const log_capture log;
   auto options = saving_in(directory.path(), 1);
-  options.max_to_keep = sw::none;
+  options.saves.saver.max_to_keep = sw::none;
   const loop_body failing = [](std::int64_t step, const auto& /*request_stop*/) {
     if (step == 3) { throw std::runtime_error("the body"); }
   };

@@ -36,7 +36,7 @@ TEST_CASE("CREATE-6 the creator and the hooks share one scaffold, which has its 
   int inits = 0;
   int summaries = 0;
   auto options = rig.options();
-  options.save_summaries_steps = 1;
+  options.summaries.save_steps = 1;
   const auto scaffold = std::make_shared<sw::scaffold<adding_model>>(sw::scaffold_options<adding_model>{
       .init_op = [&](adding_model& model) { model.sum = static_cast<float>(100 * ++inits); },
       .summary_op =
@@ -79,8 +79,8 @@ TEST_CASE("CREATE-7 a worker restores nothing, saves nothing, counts nothing, an
   worker_options.is_chief = false;
   worker_options.checkpoint_dir = other.path();
   worker_options.summary_dir = other.path();
-  worker_options.save_summaries_steps = 1;
-  worker_options.log_step_count_steps = 1;
+  worker_options.summaries.save_steps = 1;
+  worker_options.step_counter.every_n_steps = 1;
   auto worker = sw::monitored_training_session(
       rig.model, worker_options, sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss)),
       sw::scaffold<adding_model>({.init_op = [](adding_model&) { throw std::logic_error("a worker initialises nothing"); }}),

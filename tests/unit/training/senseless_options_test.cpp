@@ -234,28 +234,29 @@ TEST_CASE("a value that makes no sense is an error that names the member: sessio
   const temporary_directory directory;
   const auto path = directory / "run";
   check({
-      {"training_options", "save_checkpoint_secs", [&] { train({.checkpoint_dir = path, .save_checkpoint_secs = -1}); }},
-      {"training_options", "save_checkpoint_secs", [] { train({.save_checkpoint_secs = not_a_number}); }},
-      {"training_options", "save_checkpoint_steps", [] { train({.save_checkpoint_steps = -1}); }},
-      {"training_options", "save_checkpoint_overhead", [] { train({.save_checkpoint_overhead = 1}); }},
-      {"training_options", "save_checkpoint_overhead and save_checkpoint_steps",
-       [&] { train({.checkpoint_dir = path, .save_checkpoint_steps = 1, .save_checkpoint_overhead = 0.1}); }},
-      {"training_options", "min_interval", [] { train({.save_checkpoint_interval = {.min_interval = -1}}); }},
-      {"training_options", "save_summaries_steps", [] { train({.save_summaries_steps = -1}); }},
-      {"training_options", "save_summaries_secs", [] { train({.save_summaries_secs = -1}); }},
-      {"training_options", "log_step_count_steps", [] { train({.log_step_count_steps = -1}); }},
-      {"training_options", "log_every_secs", [] { train({.log_every_secs = -1}); }},
-      {"training_options", "log_every_secs", [&] { train({.checkpoint_dir = path, .log_every_secs = not_a_number}); }},
-      {"training_options", "max_to_keep", [] { train({.max_to_keep = -1}); }},
+      {"training_options", "saves.save_secs", [&] { train({.checkpoint_dir = path, .saves = {.save_secs = -1}}); }},
+      {"training_options", "saves.save_secs", [] { train({.saves = {.save_secs = not_a_number}}); }},
+      {"training_options", "saves.save_steps", [] { train({.saves = {.save_steps = -1}}); }},
+      {"training_options", "saves.save_overhead", [] { train({.saves = {.save_overhead = 1}}); }},
+      {"training_options", "saves.save_overhead and saves.save_steps",
+       [&] { train({.checkpoint_dir = path, .saves = {.save_steps = 1, .save_overhead = 0.1}}); }},
+      {"training_options", "min_interval", [] { train({.saves = {.save_interval = {.min_interval = -1}}}); }},
+      {"training_options", "summaries.save_steps", [] { train({.summaries = {.save_steps = -1}}); }},
+      {"training_options", "summaries.save_secs", [] { train({.summaries = {.save_secs = -1}}); }},
+      {"training_options", "step_counter.every_n_steps", [] { train({.step_counter = {.every_n_steps = -1}}); }},
+      {"training_options", "step_counter.log_every_secs", [] { train({.step_counter = {.log_every_secs = -1}}); }},
+      {"training_options", "saves.log_every_secs", [&] { train({.checkpoint_dir = path, .saves = {.log_every_secs = not_a_number}}); }},
+      {"training_options", "saves.checkpoint_dir", [&] { train({.checkpoint_dir = path, .saves = {.checkpoint_dir = path}}); }},
+      {"training_options", "max_to_keep", [] { train({.saves = {.saver = {.max_to_keep = -1}}}); }},
       {"training_options", "metrics", [] { train({.metrics = {nullptr}}); }},
-      {"training_options", "hparams", [] { train({.hparams = sw::format::hparam_map{{"rate", 0.1}}}); }},
+      {"training_options", "hparams", [] { train({.summaries = {.hparams = sw::format::hparam_map{{"rate", 0.1}}}}); }},
       {"training_options", "max_wait_secs", [] { train({.max_wait_secs = -1}); }},
       {"training_options", "recovery_wait", [] { train({.recovery_wait = 0}); }},
       {"training_options", "stop_grace_period_secs", [] { train({.stop_grace_period_secs = -1}); }},
       {"training_options", "preemption_grace", [] { train({.stop_on = {SIGTERM}, .preemption_grace = -1}); }},
       {"training_options", "stop_on", [] { train({.preemption_grace = 1}); }},
       {"training_options", "master", [] { train({.is_chief = false}); }},
-      {"saver_options", "shards", [] { train({.saver = {.shards = 0}}); }},
+      {"saver_options", "shards", [] { train({.saves = {.saver = {.shards = 0}}}); }},
       {"retry_policy", "max_attempts", [] { train({.retry = {.max_attempts = -1}}); }},
       {"retry_policy", "initial_backoff", [] { train({.retry = {.initial_backoff = -1}}); }},
       {"retry_policy", "max_backoff", [] { train({.retry = {.max_backoff = -1}}); }},
@@ -270,34 +271,37 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
   const temporary_directory directory;
   using options = sw::training_options;
   const std::vector<std::pair<std::string, std::function<void(options&)>>> of_checkpoints{
-      {"save_checkpoint_secs", [](auto& given) { given.save_checkpoint_secs = 60; }},
-      {"save_checkpoint_steps", [](auto& given) { given.save_checkpoint_steps = 100; }},
-      {"save_checkpoint_overhead", [](auto& given) { given.save_checkpoint_overhead = 0.02; }},
-      {"checkpoint_listeners", [](auto& given) { given.checkpoint_listeners = {std::make_shared<sw::checkpoint_saver_listener>()}; }},
-      {"max_to_keep", [](auto& given) { given.max_to_keep = 3; }},
-      {"save_checkpoint_interval", [](auto& given) { given.save_checkpoint_interval = {.max_interval = 60}; }},
-      {"saver.basename", [](auto& given) { given.saver.basename = "other.ckpt"; }},
-      {"saver.pad_step_number", [](auto& given) { given.saver.pad_step_number = true; }},
-      {"saver.max_to_keep", [](auto& given) { given.saver.max_to_keep = 3; }},
-      {"saver.max_to_keep", [](auto& given) { given.saver.max_to_keep = sw::none; }},
-      {"saver.keep_every_n_hours", [](auto& given) { given.saver.keep_every_n_hours = 1; }},
-      {"saver.pinned", [](auto& given) { given.saver.pinned = {"model.ckpt-500"}; }},
-      {"saver.max_staged_bytes", [](auto& given) { given.saver.max_staged_bytes = 0; }},
-      {"saver.when_busy", [](auto& given) { given.saver.when_busy = sw::when_busy::skip; }},
-      {"saver.on_error", [](auto& given) { given.saver.on_error = sw::on_save_error::warn(); }},
-      {"saver.on_error", [](auto& given) { given.saver.on_error = sw::on_save_error::retry(3); }},
-      {"saver.shards", [](auto& given) { given.saver.shards = 3; }},
-      {"saver.sync", [](auto& given) { given.saver.sync = false; }},
+      {"saves.save_secs", [](auto& given) { given.saves.save_secs = 60; }},
+      {"saves.save_steps", [](auto& given) { given.saves.save_steps = 100; }},
+      {"saves.save_overhead", [](auto& given) { given.saves.save_overhead = 0.02; }},
+      {"saves.listeners", [](auto& given) { given.saves.listeners = {std::make_shared<sw::checkpoint_saver_listener>()}; }},
+      {"saves.checkpoint_dir", [&](auto& given) { given.saves.checkpoint_dir = directory / "other"; }},
+      {"saves.summary_dir", [&](auto& given) { given.saves.summary_dir = directory / "other"; }},
+      {"saves.log_every_secs", [](auto& given) { given.saves.log_every_secs = 0; }},
+      {"saves.save_interval", [](auto& given) { given.saves.save_interval = {.max_interval = 60}; }},
+      {"saves.saver.basename", [](auto& given) { given.saves.saver.basename = "other.ckpt"; }},
+      {"saves.saver.pad_step_number", [](auto& given) { given.saves.saver.pad_step_number = true; }},
+      {"saves.saver.max_to_keep", [](auto& given) { given.saves.saver.max_to_keep = 3; }},
+      {"saves.saver.max_to_keep", [](auto& given) { given.saves.saver.max_to_keep = sw::none; }},
+      {"saves.saver.keep_every_n_hours", [](auto& given) { given.saves.saver.keep_every_n_hours = 1; }},
+      {"saves.saver.pinned", [](auto& given) { given.saves.saver.pinned = {"model.ckpt-500"}; }},
+      {"saves.saver.max_staged_bytes", [](auto& given) { given.saves.saver.max_staged_bytes = 0; }},
+      {"saves.saver.when_busy", [](auto& given) { given.saves.saver.when_busy = sw::when_busy::skip; }},
+      {"saves.saver.on_error", [](auto& given) { given.saves.saver.on_error = sw::on_save_error::warn(); }},
+      {"saves.saver.on_error", [](auto& given) { given.saves.saver.on_error = sw::on_save_error::retry(3); }},
+      {"saves.saver.shards", [](auto& given) { given.saves.saver.shards = 3; }},
+      {"saves.saver.sync", [](auto& given) { given.saves.saver.sync = false; }},
   };
   const std::vector<std::pair<std::string, std::function<void(options&)>>> of_events{
       {"metrics", [&](auto& given) { given.metrics = {std::make_shared<sw::summary::csv_writer>(directory / "metrics.csv")}; }},
-      {"hparams", [](auto& given) { given.hparams = sw::format::hparam_map{{"rate", 0.1}}; }},
-      {"save_summaries_steps", [](auto& given) { given.save_summaries_steps = 100; }},
-      {"save_summaries_secs", [](auto& given) { given.save_summaries_secs = 60; }},
-      {"save_summaries_at_end", [](auto& given) { given.save_summaries_at_end = true; }},
-      {"check_summaries", [](auto& given) { given.check_summaries = true; }},
-      {"log_step_count_steps", [](auto& given) { given.log_step_count_steps = 100; }},
-      {"log_every_secs", [](auto& given) { given.log_every_secs = 0; }},
+      {"summaries.hparams", [](auto& given) { given.summaries.hparams = sw::format::hparam_map{{"rate", 0.1}}; }},
+      {"summaries.save_steps", [](auto& given) { given.summaries.save_steps = 100; }},
+      {"summaries.save_secs", [](auto& given) { given.summaries.save_secs = 60; }},
+      {"summaries.at_end", [](auto& given) { given.summaries.at_end = true; }},
+      {"summaries.check_variables", [](auto& given) { given.summaries.check_variables = true; }},
+      {"step_counter.every_n_steps", [](auto& given) { given.step_counter.every_n_steps = 100; }},
+      {"step_counter.every_n_secs", [](auto& given) { given.step_counter.every_n_secs = 60; }},
+      {"step_counter.log_every_secs", [](auto& given) { given.step_counter.log_every_secs = 0; }},
   };
   const auto path = directory / "run";
   const log_capture log;
@@ -328,20 +332,21 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
   CHECK_THROWS_WITH(sw::monitored_training_session(model, {}, function),
                     ContainsSubstring("summaries is given, but neither summary_dir nor"));
   CHECK_NOTHROW(sw::monitored_training_session(model, {.summary_dir = path}, values, function));
-  options off{.save_checkpoint_secs = sw::none, .save_checkpoint_steps = 0, .log_step_count_steps = sw::none, .max_to_keep = sw::none};
+  options off{.saves = {.save_secs = sw::none, .save_steps = 0, .saver = {.max_to_keep = sw::none}},
+              .step_counter = {.every_n_steps = sw::none}};
   CHECK_NOTHROW(train(off));
-  CHECK_NOTHROW(train({.save_checkpoint_overhead = 0, .save_checkpoint_interval = {.min_interval = 30}, .save_summaries_at_end = false}));
-  off = {.master = "local:a worker without directories", .is_chief = false, .save_checkpoint_steps = 100, .max_wait_secs = 0};
+  CHECK_NOTHROW(train({.saves = {.save_overhead = 0, .save_interval = {.min_interval = 30}}, .summaries = {.at_end = false}}));
+  off = {.master = "local:a worker without directories", .is_chief = false, .saves = {.save_steps = 100}, .max_wait_secs = 0};
   CHECK_THROWS_AS(train(off), sw::deadline_exceeded_error);  // a worker does not save, so it needs no directory
 }
 
 TEST_CASE("saver options that a session without checkpoints uses, too, or whose value is the default, need no directory",
           "[training][senseless_options]") {
   const log_capture log;
-  CHECK_NOTHROW(train({.saver = {.file_system = sw::io::posix_file_system(),
-                                 .pool = std::make_shared<sw::io::pool>(1),
-                                 .clock = std::make_shared<sw::manual_clock>()}}));
-  CHECK_NOTHROW(train({.save_checkpoint_interval = {.min_interval = 1, .max_interval = 600}, .saver = {.max_to_keep = 5, .shards = 1}}));
+  CHECK_NOTHROW(train({.saves = {.saver = {.file_system = sw::io::posix_file_system(),
+                                           .pool = std::make_shared<sw::io::pool>(1),
+                                           .clock = std::make_shared<sw::manual_clock>()}}}));
+  CHECK_NOTHROW(train({.saves = {.save_interval = {.min_interval = 1, .max_interval = 600}, .saver = {.max_to_keep = 5, .shards = 1}}}));
   counting_model model;
   const auto scaffold = sw::scaffold<counting_model>({.saver = sw::saver_options{.basename = "other.ckpt"}});
   CHECK_NOTHROW(sw::monitored_training_session(model, {}, scaffold));
@@ -352,13 +357,13 @@ TEST_CASE("the bounds of the interval between checkpoints need the share of the 
   const log_capture log;
   const sw::interval_bounds bounds{.min_interval = 30};
   const auto path = directory / "run";
-  const auto refused = ContainsSubstring("save_checkpoint_interval is given, but save_checkpoint_overhead is not");
-  CHECK_THROWS_WITH(train({.checkpoint_dir = path, .save_checkpoint_interval = bounds}), refused);
-  CHECK_THROWS_WITH(train({.checkpoint_dir = path, .save_checkpoint_steps = 10, .save_checkpoint_interval = bounds}), refused);
+  const auto refused = ContainsSubstring("saves.save_interval is given, but saves.save_overhead is not");
+  CHECK_THROWS_WITH(train({.checkpoint_dir = path, .saves = {.save_interval = bounds}}), refused);
+  CHECK_THROWS_WITH(train({.checkpoint_dir = path, .saves = {.save_steps = 10, .save_interval = bounds}}), refused);
   CHECK_THROWS_WITH(sw::checkpoint_saver_hook({.checkpoint_dir = path, .save_steps = 10, .save_interval = bounds}),
                     ContainsSubstring("save_interval is given, but save_overhead is not"));
-  CHECK_NOTHROW(train({.checkpoint_dir = path, .save_checkpoint_overhead = 0.1, .save_checkpoint_interval = bounds}));
-  CHECK_NOTHROW(train({.checkpoint_dir = path, .save_checkpoint_overhead = 0, .save_checkpoint_interval = bounds}));  // off
+  CHECK_NOTHROW(train({.checkpoint_dir = path, .saves = {.save_overhead = 0.1, .save_interval = bounds}}));
+  CHECK_NOTHROW(train({.checkpoint_dir = path, .saves = {.save_overhead = 0, .save_interval = bounds}}));  // off
 }
 
 TEST_CASE("a value that makes no sense is an error that names the member: evaluations", "[training][senseless_options]") {
@@ -406,10 +411,10 @@ TEST_CASE("a period in seconds and one in steps: the seconds are used, with a wa
     use();
     CHECK(log.contains(sw::log_level::warning, warning));
   };
-  warns("both save_checkpoint_secs and save_checkpoint_steps are given; save_checkpoint_secs (2 s) is used",
-        [&] { train({.checkpoint_dir = path, .save_checkpoint_secs = 2, .save_checkpoint_steps = 3}); });
-  warns("both save_summaries_secs and save_summaries_steps are given; save_summaries_secs (2 s) is used",
-        [&] { train({.checkpoint_dir = path, .save_summaries_steps = 3, .save_summaries_secs = 2}); });
+  warns("both saves.save_secs and saves.save_steps are given; saves.save_secs (2 s) is used",
+        [&] { train({.checkpoint_dir = path, .saves = {.save_secs = 2, .save_steps = 3}}); });
+  warns("both summaries.save_secs and summaries.save_steps are given; summaries.save_secs (2 s) is used",
+        [&] { train({.checkpoint_dir = path, .summaries = {.save_steps = 3, .save_secs = 2}}); });
   warns("both save_secs and save_steps are given; save_secs (2 s) is used",
         [&] { sw::checkpoint_saver_hook hook({.checkpoint_dir = path, .save_secs = 2, .save_steps = 3}); });
   warns("both save_secs and save_steps are given; save_secs (2 s) is used",

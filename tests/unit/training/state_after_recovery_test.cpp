@@ -79,9 +79,8 @@ struct growing_model {
 
 sw::training_options options_in(const std::string& directory, std::int64_t save_steps) {
   return {.checkpoint_dir = directory,
-          .save_checkpoint_steps = save_steps,
-          .log_step_count_steps = sw::none,
-          .saver = unsynced_saves(),
+          .saves = {.save_steps = save_steps, .saver = unsynced_saves()},
+          .step_counter = {.every_n_steps = sw::none},
           .retry = {.initial_backoff = 0}};
 }
 
@@ -198,8 +197,8 @@ TEST_CASE("a recovery without a checkpoint begins anew, with and without a copy 
     growing_model model;
     model.failing = std::move(failing);
     auto options = options_in("", 8);
-    options.save_checkpoint_steps = sw::none;
-    options.saver = {};
+    options.saves.save_steps = sw::none;
+    options.saves.saver = {};
     options.keep_initial_state = keeps_copy;
     const auto init = [](growing_model& of) { of = {.failing = std::move(of.failing)}; };
     const auto scaffold = std::make_shared<sw::scaffold<growing_model>>(sw::scaffold_options<growing_model>{.init_op = init});

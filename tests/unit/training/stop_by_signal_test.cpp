@@ -40,7 +40,7 @@ struct failing_hook {
 
 sw::test::adding_options stoppable(const session_rig& rig) {
   auto made = rig.options();
-  made.save_checkpoint_steps = 100;
+  made.saves.save_steps = 100;
   made.stop_on = {SIGURG, SIGWINCH};
   return made;
 }
@@ -86,7 +86,7 @@ TEST_CASE("a step saved already is not saved again for a signal", "[training][si
   const sw::test::log_capture log;
   session_rig rig;
   auto options = stoppable(rig);
-  options.save_checkpoint_steps = 3;
+  options.saves.save_steps = 3;
   auto session = sw::monitored_training_session(rig.model, options, signalling_hook{3});
   sw::test::run_until(session, 3);
   session.close();
@@ -146,7 +146,7 @@ TEST_CASE("a signal during a recovery ends it, and what was restored is not save
   const sw::test::log_capture log;
   session_rig rig;
   auto options = stoppable(rig);
-  options.save_checkpoint_steps = 1;
+  options.saves.save_steps = 1;
   auto session = sw::monitored_training_session(rig.model, options, failing_hook{}, signalling_hook{2});
   counting_source source;
   for ([[maybe_unused]] const auto& step : session.steps(source)) {}

@@ -40,10 +40,8 @@ struct timeline {
   /// Returns options with a checkpoint every `save_steps` steps, the loss at every step, and default values otherwise.
   [[nodiscard]] adding_options options(std::int64_t save_steps) const {
     return {.checkpoint_dir = directory.path(),
-            .save_checkpoint_steps = save_steps,
-            .save_summaries_steps = 1,
-            .max_to_keep = sw::none,
-            .saver = {.sync = false},
+            .saves = {.save_steps = save_steps, .saver = {.max_to_keep = sw::none, .sync = false}},
+            .summaries = {.save_steps = 1},
             .clock = clock};
   }
   static auto losses() { return sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss)); }

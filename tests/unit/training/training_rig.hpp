@@ -51,7 +51,7 @@ inline std::vector<std::int64_t> steps_on_disk(const temporary_directory& direct
 using adding_options = training_options;
 
 inline void train_until(adding_model& model, const std::string& directory, std::int64_t last_step) {
-  auto session = monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2},
+  auto session = monitored_training_session(model, {.checkpoint_dir = directory, .saves = {.save_steps = 2}},
                                             stop_at_step_hook{{.last_step = last_step}});
   named_source source;
   for ([[maybe_unused]] const auto& step : session.steps(source)) {}

@@ -186,7 +186,7 @@ TEST_CASE("a checkpoint that another thread requests is saved at the end of a st
   const sw::test::log_capture log;
   session_rig rig;
   auto options = rig.options();
-  options.save_checkpoint_steps = 100;
+  options.saves.save_steps = 100;
   std::shared_ptr<sw::session_signals> signals;
   auto session = sw::monitored_training_session(rig.model, options, signals_spy{&signals});
   sw::test::run_until(session, 2);

@@ -71,7 +71,7 @@ linear_model::batch batch_of(float value) { return {value * xt::ones<float>({2, 
 
 template<class... Hooks>
 void train(linear_model& model, const std::string& directory, std::int64_t last_step, Hooks... hooks) {
-  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .save_checkpoint_steps = 2},
+  auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory, .saves = {.save_steps = 2}},
                                                 sw::stop_at_step_hook{{.last_step = last_step}}, std::move(hooks)...);
   for ([[maybe_unused]] const auto& step : session.steps(std::vector(10, batch_of(2)))) {}
   session.close();

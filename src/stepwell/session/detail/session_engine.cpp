@@ -65,9 +65,8 @@ session_setup resolved(session_setup&& setup) {
   detail::resolve_directories(options);
   if (!options.clock) { options.clock = system_clock(); }
   if (!setup.find_checkpoint && !options.checkpoint_dir.empty()) {
-    setup.find_checkpoint = [directory = options.checkpoint_dir, basename = options.saver.basename, files = options.saver.file_system] {
-      return open_newest(directory, basename, files);
-    };
+    setup.find_checkpoint = [directory = options.checkpoint_dir, basename = options.saves.saver.basename,
+                             files = options.saves.saver.file_system] { return open_newest(directory, basename, files); };
   }
   return std::move(setup);
 }
@@ -81,7 +80,7 @@ session_engine::session_engine(session_setup&& setup, bool is_given, bool may_tr
   auto& facts = requests_.facts();
   facts.name = options().name;
   facts.directory = options().checkpoint_dir;
-  facts.files = options().saver.file_system;
+  facts.files = options().saves.saver.file_system;
   facts.event_directory = options().summary_dir;
   facts.resume_after_stop = options().resume_after_stop;
   facts.group = options().group;

@@ -65,7 +65,7 @@ void session_engine::form_group() {
 /// Returns a function that ends the wait for the other processes early: that of rank 0 if another process has taken over its directory, that of
 /// the other ranks if rank 0 has ended the training since they lost it.
 std::function<void()> session_engine::check_of_formation() {
-  const auto& files = options().saver.file_system;
+  const auto& files = options().saves.saver.file_system;
   if (!is_group_worker()) {
     const auto fence = std::dynamic_pointer_cast<io::fenced_directory>(files);
     return fence ? [fence] { value_or_throw(fence->check()); } : std::function<void()>();
