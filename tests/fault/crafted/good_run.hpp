@@ -35,7 +35,7 @@ struct crafted_model {
 /// Writes a checkpoint with kinds of tensors that TensorFlow writes and savers do not.
 inline void write_rich_checkpoint(const std::string& prefix) {
   crafted_model model;
-  checkpoint_writer writer(prefix);
+  detail::checkpoint_writer writer(prefix);
   for (const auto& variable : model.variables()) { writer.add(variable.name(), {variable.dtype(), variable.shape(), variable.bytes()}); }
   const std::vector<std::string> texts = {"", "one", std::string(300, 'x')};
   writer.add_strings("texts", {3}, texts);
