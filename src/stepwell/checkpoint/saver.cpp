@@ -31,6 +31,7 @@ using detail::saver_phase;
 using detail::text_of;
 
 saver_options completed(saver_options options, const std::string& directory) {
+  if (options.max_to_keep.is_default()) { options.max_to_keep = saver_options().max_to_keep; }
   check_saver_options(options);
   options.file_system = detail::with_fence(std::move(options.file_system), directory);
   if (!options.pool) { options.pool = io::pool::shared(); }

@@ -17,7 +17,7 @@ std::vector<named_option> named_options(const checkpoint_saver_options& saves) {
           {"log_every_secs", saves.log_every_secs != defaults.log_every_secs},
           {"saver.basename", saver.basename != defaults.saver.basename},
           {"saver.pad_step_number", saver.pad_step_number != defaults.saver.pad_step_number},
-          {"saver.max_to_keep", saver.max_to_keep.given() != defaults.saver.max_to_keep.given()},
+          {"saver.max_to_keep", saver.max_to_keep.enabled() && saver.max_to_keep.enabled() != defaults.saver.max_to_keep.enabled()},
           {"saver.keep_every_n_hours", saver.keep_every_n_hours.enabled().has_value()},
           {"saver.pinned", !saver.pinned.empty()},
           {"saver.max_staged_bytes", saver.max_staged_bytes != defaults.saver.max_staged_bytes},

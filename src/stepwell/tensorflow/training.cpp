@@ -253,7 +253,8 @@ void take_retention(const saver_def& saver, training_options& options) {
   constexpr double never = 10'000;  // the default of TensorFlow's Saver for hours
   const saver_options defaults;
   auto& given = options.saves.saver;
-  if (given.max_to_keep.given() == defaults.max_to_keep.given() && saver.max_to_keep >= 0) { given.max_to_keep = saver.max_to_keep; }
+  const bool is_default = given.max_to_keep.is_default() || given.max_to_keep.given() == defaults.max_to_keep.given();
+  if (is_default && saver.max_to_keep >= 0) { given.max_to_keep = saver.max_to_keep; }
   const bool keeps_by_hours = saver.keep_checkpoint_every_n_hours > 0 && saver.keep_checkpoint_every_n_hours < never;
   if (keeps_by_hours && !given.keep_every_n_hours.given()) { given.keep_every_n_hours = saver.keep_checkpoint_every_n_hours; }
 }

@@ -221,7 +221,7 @@ TEST_CASE("log_every_secs = 0 logs each durable checkpoint and each rate", "[tra
   const auto clock = std::make_shared<sw::manual_clock>();
   adding_model model;
   auto session = sw::monitored_training_session(model, {.checkpoint_dir = directory.path(),
-                                                        .saves = {.save_steps = 1},
+                                                        .saves = {.save_steps = 1, .log_every_secs = 0},
                                                         .step_counter = {.every_n_steps = 1, .log_every_secs = 0},
                                                         .clock = clock});
   for (std::int64_t batch = 1; batch <= 5; ++batch) {

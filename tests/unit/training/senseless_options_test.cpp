@@ -282,7 +282,6 @@ TEST_CASE("an option that needs a directory is an error without one", "[training
       {"saves.saver.basename", [](auto& given) { given.saves.saver.basename = "other.ckpt"; }},
       {"saves.saver.pad_step_number", [](auto& given) { given.saves.saver.pad_step_number = true; }},
       {"saves.saver.max_to_keep", [](auto& given) { given.saves.saver.max_to_keep = 3; }},
-      {"saves.saver.max_to_keep", [](auto& given) { given.saves.saver.max_to_keep = sw::none; }},
       {"saves.saver.keep_every_n_hours", [](auto& given) { given.saves.saver.keep_every_n_hours = 1; }},
       {"saves.saver.pinned", [](auto& given) { given.saves.saver.pinned = {"model.ckpt-500"}; }},
       {"saves.saver.max_staged_bytes", [](auto& given) { given.saves.saver.max_staged_bytes = 0; }},
