@@ -27,7 +27,7 @@ AMBIGUOUS = {"saver", "max_to_keep", "hparams", "log_every_secs"}
 ONLY_HERE = {"master", "is_chief", "retry", "config", "max_wait_secs", "recovery_wait", "keep_initial_state", "on_unseekable", "on_other_data",
              "resume_after_stop", "queue_runners", "stop_grace_period_secs", "stop_token", "stop_on", "preemption_grace",
              "check_update_fence", "group"}
-FIRST = ["name", "master", "is_chief", "checkpoint_dir"]
+FIRST = ["name", "master", "is_chief", "checkpoint_dir", "summary_dir", "metrics"]
 ORDER = ["save_secs", "save_steps", "save_overhead", "save_interval", "basename", "pad_step_number", "max_to_keep", "keep_every_n_hours", "pinned",
          "max_staged_bytes", "when_busy", "on_error", "shards", "sync", "file_system", "pool", "clock", "saver", "listeners", "every_n_steps",
          "log_every_secs"]

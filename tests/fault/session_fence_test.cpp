@@ -59,10 +59,10 @@ struct process {
     return sw::monitored_training_session(
         model,
         {.checkpoint_dir = directory,
+         .metrics = {std::make_shared<sw::summary::csv_writer>(directory + "/metrics.csv", how)},
          .saves = {.save_steps = 2, .saver = {.max_to_keep = 2, .on_error = policy, .file_system = fence, .pool = pool}},
          .summaries = {.save_steps = 1},
          .step_counter = {.every_n_steps = 1},
-         .metrics = {std::make_shared<sw::summary::csv_writer>(directory + "/metrics.csv", how)},
          .clock = clock},
         sw::summaries(sw::summary::scalar("sum", &adding_model::result::loss)),
         sw::best_checkpoint_hook{{}, [](const adding_model::result& result) { return -static_cast<double>(result.loss); }});

@@ -101,6 +101,13 @@ struct training_options {
   /// no memory for a copy of the variables, with one exception: variables of strings and variables on a device are copied through temporary
   /// memory, one variable at a time.
   std::string checkpoint_dir = {};
+  /// Directory of event files. If empty, `checkpoint_dir` is used. If that is empty, too, there are no event files.
+  std::string summary_dir = {};
+  /// Metric writers. They receive every scalar that is written to the event file:
+  /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files. (They stand before the members with
+  /// braces of their own: if a later value in the same braces throws, such as a writer that cannot open its file, g++ 12 destroys the values
+  /// in inner braces twice.)
+  std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   /// The options of the default hook that saves checkpoints: `.saves = {.save_steps = 200}`. Default: every 600 s. A value other than the
   /// default needs a `checkpoint_dir`, except for `saver.file_system`, `saver.pool` and `saver.clock`, which the session uses, too. If a
   /// checkpoint becomes due while earlier ones are being written, its state is copied at once if there is memory for the copy
@@ -113,11 +120,6 @@ struct training_options {
   /// The options of the default hook that measures steps per second, writes this rate to the event file, and logs it. A value other than the
   /// default needs a directory for event files. Without such a directory, the hook is off.
   step_counter_options step_counter = {};
-  /// Directory of event files. If empty, `checkpoint_dir` is used. If that is empty, too, there are no event files.
-  std::string summary_dir = {};
-  /// Metric writers. They receive every scalar that is written to the event file:
-  /// `{std::make_shared<summary::csv_writer>("run/metrics.csv")}`. They need a directory for event files.
-  std::vector<std::shared_ptr<summary::metric_writer>> metrics = {};
   /// Numbers of threads for the model, and the pool of threads for I/O. A session over a model does not use the numbers; the model can read
   /// them with `model_session::config`.
   session_config config = {};

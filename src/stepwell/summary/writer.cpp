@@ -111,6 +111,13 @@ struct event_file {
   std::unique_ptr<io::byte_sink> sink;
 };
 
+writer_options completed(writer_options options) {
+  if (!options.file_system) { options.file_system = io::posix_file_system(); }
+  if (!options.threads) { options.threads = io::pool::shared(); }
+  if (!options.clock) { options.clock = system_clock(); }
+  return options;
+}
+
 /// Creates an event file with a name greater than the names of all event files in the directory. Never changes an existing file.
 event_file make_event_file(const std::string& directory, const writer_options& options) {
   if (checked(options).filename_suffix.find('/') != std::string::npos) {
@@ -135,8 +142,8 @@ event_file make_event_file(const std::string& directory, const writer_options& o
 
 struct writer::core {
   core(std::string dir, writer_options wanted)
-      : options(std::move(wanted)), directory(made_directory(*options.file_system, dir)), file(make_event_file(directory, options)),
-        out(std::move(file.sink), "event writer of " + directory, options) {
+      : options(completed(std::move(wanted))), directory(made_directory(*options.file_system, dir)),
+        file(make_event_file(directory, options)), out(std::move(file.sink), "event writer of " + directory, options) {
     // The time has whole seconds, as TensorFlow writes it.
     const auto now = std::chrono::duration_cast<std::chrono::seconds>(options.clock->wall_now().time_since_epoch());
     const format::file_version version{std::string(format::event_file_version)};
@@ -287,6 +294,7 @@ writer::~writer() {
 std::shared_ptr<writer> writer::shared(const std::string& directory) { return shared(directory, writer_options()); }
 
 std::shared_ptr<writer> writer::shared(const std::string& directory, writer_options options) {
+  options = completed(std::move(options));
   struct registry {
     stepwell::detail::checked_mutex mutex;
     std::map<std::pair<const io::file_system*, std::string>, std::weak_ptr<writer>> writers

@@ -33,9 +33,9 @@ class metric_writer;
 
 /// Options of a writer of event files.
 struct writer_options {
-  std::shared_ptr<io::file_system> file_system = io::posix_file_system();
-  std::shared_ptr<io::pool> threads = io::pool::shared();  ///< Pool that runs the writing task.
-  std::shared_ptr<stepwell::clock> clock = system_clock();
+  std::shared_ptr<io::file_system> file_system = nullptr;  ///< Null: the file system of the machine.
+  std::shared_ptr<io::pool> threads = nullptr;             ///< Pool that runs the writing task. Null: the pool that the process shares.
+  std::shared_ptr<stepwell::clock> clock = nullptr;        ///< Null: the clock of the machine.
   std::size_t max_queue_bytes = std::size_t{4} << 20;  ///< Size of the queue, above zero. While the queue is full, adding an event blocks.
   /// Minimum time between two flushes that the writer starts by itself. The first event that is added after this time causes a flush.
   /// Without a further event, nothing is flushed. 0: each event causes a flush.

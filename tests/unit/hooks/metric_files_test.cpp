@@ -106,9 +106,9 @@ TEST_CASE("a training session writes what goes into its event files to metric fi
     adding_model model;
     auto session = sw::monitored_training_session(model,
                                                   {.checkpoint_dir = directory / "run",
+                                                   .metrics = {csv_in(directory, clock)},
                                                    .saves = {.save_steps = 100},
                                                    .summaries = {.save_steps = 1},
-                                                   .metrics = {csv_in(directory, clock)},
                                                    .clock = clock},
                                                   sw::summaries([](sw::summary::writer& out, const auto& result, const auto&,
                                                                    std::int64_t step) { out.add_scalar("loss", result.loss, step); }));
@@ -148,10 +148,10 @@ TEST_CASE("metric files of a session have exact doubles and 64-bit integers, wha
   exact_model model;
   auto session = sw::monitored_training_session(
       model,
-      {.summaries = {.save_steps = 1},
-       .step_counter = {.every_n_steps = 1},
-       .summary_dir = directory.path(),
+      {.summary_dir = directory.path(),
        .metrics = {csv_in(directory, clock)},
+       .summaries = {.save_steps = 1},
+       .step_counter = {.every_n_steps = 1},
        .clock = clock},
       sw::summaries(sw::summary::scalar("loss", &exact_model::result::loss), sw::summary::scalar("samples", &exact_model::result::samples),
                     sw::summary::scalar("seed", &exact_model::result::seed), sw::summary::scalar("score", &exact_model::result::score),

@@ -297,7 +297,7 @@ TEST_CASE("the close writes the numbers of the last step that are members of the
   const auto train = [&](const std::string& name, std::optional<bool> at_end) {
     adding_model model;
     auto session = sw::monitored_training_session(
-        model, {.summaries = {.save_steps = 100, .at_end = at_end}, .summary_dir = directory / name},
+        model, {.summary_dir = directory / name, .summaries = {.save_steps = 100, .at_end = at_end}},
         sw::summaries(sw::summary::scalar("loss", &adding_model::result::loss), sw::summary::scalar("sum", &adding_model::sum),
                       sw::summary::scalar("computed", [](const adding_model::result& one) { return one.loss; })));
     session.run_all(std::vector<std::int64_t>{1, 2, 3});
@@ -618,7 +618,7 @@ TEST_CASE("a summary that changes a variable is an error that names the variable
   noisy model;
   const auto run = [&](bool check, auto projection) {
     auto session =
-        sw::monitored_training_session(model, {.summaries = {.save_steps = 1, .check_variables = check}, .summary_dir = directory.path()},
+        sw::monitored_training_session(model, {.summary_dir = directory.path(), .summaries = {.save_steps = 1, .check_variables = check}},
                                        sw::summaries(sw::summary::scalar("mean", projection)));
     session.run();
     session.close();

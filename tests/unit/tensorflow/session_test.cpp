@@ -550,7 +550,7 @@ TEST_CASE("summaries.at_end is not available over a graph, and true is an error"
   const test::log_capture quiet;
   stub_graph made;
   const auto train = [&](std::optional<bool> at_end, std::string directory) {
-    auto session = sw::monitored_training_session(made.graph, {.summaries = {.at_end = at_end}, .summary_dir = std::move(directory)});
+    auto session = sw::monitored_training_session(made.graph, {.summary_dir = std::move(directory), .summaries = {.at_end = at_end}});
   };
   const auto refused = ContainsSubstring("summaries.at_end is not available over a graph");
   CHECK_THROWS_WITH(train(true, made.run_dir()), refused);

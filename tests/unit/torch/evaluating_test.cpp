@@ -260,7 +260,7 @@ TEST_CASE("a summary that runs a module in training mode is found by the check o
   const auto run = [&](auto projection) {
     trainee model;
     auto session =
-        sw::monitored_training_session(model, {.summaries = {.save_steps = 1, .check_variables = true}, .summary_dir = directory.path()},
+        sw::monitored_training_session(model, {.summary_dir = directory.path(), .summaries = {.save_steps = 1, .check_variables = true}},
                                        sw::summaries(sw::summary::scalar("mean", projection)));
     session.run();
     session.close();

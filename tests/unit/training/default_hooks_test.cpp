@@ -26,10 +26,10 @@ void run_three(adding_model& model, const std::string& checkpoint_dir, const std
   const auto clock = std::make_shared<sw::manual_clock>();
   auto session = sw::monitored_training_session(model,
                                                 {.checkpoint_dir = checkpoint_dir,
+                                                 .summary_dir = summary_dir,
                                                  .saves = {.save_steps = checkpoint_dir.empty() ? 0 : 1},
                                                  .summaries = {.save_steps = 1},
                                                  .step_counter = {.every_n_steps = 1},
-                                                 .summary_dir = summary_dir,
                                                  .clock = clock},
                                                 sw::summaries([](sw::summary::writer& out, const auto& result, const auto&,
                                                                  std::int64_t step) { out.add_scalar("loss", result.loss, step); }));
@@ -80,7 +80,7 @@ TEST_CASE("CREATE-2, D-8 summaries are written every 100 steps, unless one of th
                                  {sw::none, no_secs, {}, {}},  {0, no_secs, {}, {}}, {no_steps, 0, {}, {}},    {sw::none, 0, {}, {}}};
   for (const auto& [steps, secs, steps_become, secs_become] : rows) {
     log_capture log;
-    const adding_options said{.summaries = {.save_steps = steps, .save_secs = secs}, .summary_dir = "anywhere"};
+    const adding_options said{.summary_dir = "anywhere", .summaries = {.save_steps = steps, .save_secs = secs}};
     const auto made = sw::detail::default_hooks::work_of_summaries(said);
     REQUIRE((made != nullptr) == (steps_become || secs_become));
     const bool both = steps.enabled() && secs.enabled();
@@ -187,7 +187,7 @@ TEST_CASE("the argument summaries writes values of the result and of the model, 
   const temporary_directory directory;
   sometimes_model model;
   auto session = sw::monitored_training_session(
-      model, {.summaries = {.save_steps = 2}, .summary_dir = directory.path()},
+      model, {.summary_dir = directory.path(), .summaries = {.save_steps = 2}},
       sw::summaries(sw::summary::scalar("loss", &sometimes_model::result::loss), sw::summary::scalar("weight", &sometimes_model::weight),
                     sw::summary::scalar("both", [](const auto& result, const auto& m) { return result.loss * m.weight; }),
                     sw::summary::scalar("error", &sometimes_model::result::error)));
@@ -202,7 +202,7 @@ TEST_CASE("the argument summaries writes values of the result and of the model, 
 TEST_CASE("summaries that have no value are written by the next run that has one", "[training]") {
   const temporary_directory directory;
   sometimes_model model;
-  auto session = sw::monitored_training_session(model, {.summaries = {.save_steps = 1000}, .summary_dir = directory.path()},
+  auto session = sw::monitored_training_session(model, {.summary_dir = directory.path(), .summaries = {.save_steps = 1000}},
                                                 sw::summaries(sw::summary::scalar("error", &sometimes_model::result::error)));
   for (int i = 0; i < 7; ++i) { session.run(); }
   session.close();
@@ -274,7 +274,7 @@ TEST_CASE("the argument summaries evaluates each value once in a due step", "[tr
   int of_missing = 0;
   const bool has_function = GENERATE(false, true);
   {
-    adding_options options{.summaries = {.save_steps = 2}, .summary_dir = directory.path()};
+    adding_options options{.summary_dir = directory.path(), .summaries = {.save_steps = 2}};
     auto values = sw::summaries(sw::summary::scalar("missing",
                                                     [&](const adding_model::result&) {
                                                       ++of_missing;

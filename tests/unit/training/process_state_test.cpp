@@ -37,10 +37,10 @@ void train(const std::string& directory, const std::function<void()>& between) {
   auto session = sw::monitored_training_session(
       model,
       {.checkpoint_dir = directory,
+       .metrics = {std::make_shared<sw::summary::csv_writer>(directory + "/metrics.csv")},
        .saves = {.save_steps = 2},
        .summaries = {.save_steps = 1},
-       .step_counter = {.every_n_steps = sw::none},
-       .metrics = {std::make_shared<sw::summary::csv_writer>(directory + "/metrics.csv")}},
+       .step_counter = {.every_n_steps = sw::none}},
       sw::summaries(sw::summary::scalar("count", [](const int& count) { return static_cast<double>(count); })),
       sw::best_checkpoint_hook{[](const int& count) { return static_cast<double>(-count); }}, sw::stop_at_step(6));
   for (const auto& step : session.steps()) {
