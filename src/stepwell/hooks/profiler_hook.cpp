@@ -41,7 +41,8 @@ namespace detail {
 class profiler_work final : public boundary_work {
 public:
   profiler_work(const std::string& directory, std::shared_ptr<io::file_system> files, std::shared_ptr<summary::writer> events)
-      : files_(std::move(files)), events_(std::move(events)), directory_(value_or_throw(io::absolute_path(directory))) {}
+      : files_(files ? std::move(files) : io::posix_file_system()), events_(std::move(events)),
+        directory_(value_or_throw(io::absolute_path(directory))) {}
 
   /// Connects the work to a session that was created, for the first time or again. In the latter case the recorded spans are kept.
   void attach(const std::shared_ptr<clock>& time, std::shared_ptr<session_signals> signals) {
