@@ -10,6 +10,8 @@ macro or a string contains are not understood.
 'train(model, training_options{.checkpoint_dir = "run", .saves = {.save_steps = 100, .saver = {.max_to_keep = 3, .sync = false}}});'
 >>> move('options.save_summaries_steps = 10; saver({.max_to_keep = 2});')
 'options.summaries.save_steps = 10; saver({.max_to_keep = 2});'
+>>> move('training_options how; how.saver.sync = false; how.max_to_keep = 2; other.saver.sync = false;')
+'training_options how; how.saves.saver.sync = false; how.saves.saver.max_to_keep = 2; other.saver.sync = false;'
 """
 import re
 import sys
@@ -166,6 +168,9 @@ def move(text):
         if name not in AMBIGUOUS:
             text = re.sub(r"(?<=[\w\)\]])\.%s\b" % name, "." + path, text)
             text = re.sub(r"(?<=->)%s\b" % name, path, text)
+    for variable in set(re.findall(r"\btraining_options[&\s]+(\w+)\s*[;={(,)]", text)):
+        for name in AMBIGUOUS:
+            text = re.sub(r"(?<![\w.>])%s\.%s\b" % (variable, name), f"{variable}.{MOVED[name]}", text)
     return text
 
 
