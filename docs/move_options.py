@@ -36,52 +36,41 @@ ORDER = ["save_secs", "save_steps", "save_overhead", "save_interval", "basename"
 ORDER_SUMMARIES = ["save_steps", "save_secs", "at_end", "check_variables", "hparams"]
 
 
-def closing(text, at):
-    """Returns the index of the brace that closes the one at `at`, or -1."""
-    depth, i = 0, at
+def code(text, at=0):
+    """Yields the places and characters of `text` from `at` on, without those in strings, character literals and comments."""
+    i = at
     while i < len(text):
         c = text[i]
-        if c == '"':
+        if c == '"' or (c == "'" and not (i and text[i - 1].isdigit())):
             i += 1
-            while i < len(text) and text[i] != '"':
-                i += 2 if text[i] == "\\" else 1
-        elif c == "'" and not (i and text[i - 1].isdigit()):
-            i += 1
-            while i < len(text) and text[i] != "'":
+            while i < len(text) and text[i] != c:
                 i += 2 if text[i] == "\\" else 1
         elif text.startswith("//", i):
             while i < len(text) and text[i] != "\n":
                 i += 1
-        elif c in "{([":
-            depth += 1
-        elif c in "})]":
-            depth -= 1
-            if depth == 0:
-                return i if c == "}" else -1
+        else:
+            yield i, c
         i += 1
+
+
+def closing(text, at):
+    """Returns the index of the brace that closes the one at `at`, or -1."""
+    depth = 0
+    for i, c in code(text, at):
+        depth += (c in "{([") - (c in "})]")
+        if depth == 0:
+            return i if c == "}" else -1
     return -1
 
 
 def items(body):
     """Splits the content of braces at its commas."""
-    parts, depth, start, i = [], 0, 0, 0
-    while i < len(body):
-        c = body[i]
-        if c == '"':
-            i += 1
-            while i < len(body) and body[i] != '"':
-                i += 2 if body[i] == "\\" else 1
-        elif body.startswith("//", i):
-            while i < len(body) and body[i] != "\n":
-                i += 1
-        elif c in "{([":
-            depth += 1
-        elif c in "})]":
-            depth -= 1
-        elif c == "," and depth == 0:
+    parts, depth, start = [], 0, 0
+    for i, c in code(body):
+        depth += (c in "{([") - (c in "})]")
+        if c == "," and depth == 0:
             parts.append(body[start:i])
             start = i + 1
-        i += 1
     parts.append(body[start:])
     return [part for part in parts if part.strip()]
 

@@ -27,7 +27,7 @@ public:
 
   /// Returns true if the loop should end: if a stop was requested, if a thread of the session had a failure from which the session does not
   /// recover, if the session could not recover, or if it is closed.
-  /// @errors In a singular session, or if it is held by an `any_session`: the first failure that a thread of the session reported.
+  /// @errors In a singular session, also inside an `any_session`: the first failure that a thread of the session reported.
   /// @threads Any.
   [[nodiscard]] bool should_stop() const {
     if (throws_failure_of_threads_) [[unlikely]] { core().check_threads(); }
